@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import platform
 from collections.abc import Iterator
 from typing import Final
 
-SETGROUPS: Final = 116
+SETGROUPS: Final = 159 if platform.machine() == "aarch64" else 116
 """Raw, because glibc's setgroups changes every thread of the process."""
 UNCHANGED: Final = 0xFFFFFFFF
 """-1: no user has it, so setfsuid changes nothing and returns the present one."""

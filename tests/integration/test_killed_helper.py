@@ -49,8 +49,8 @@ import os, signal, sys
 sys.path.append(sys.argv[1])
 from types import SimpleNamespace
 from heaptop.injector.entry import hijack, ptrace
-from heaptop.injector.inspect import interpreter
 from heaptop.injector.inspect.memory import RemoteMemory, read_mappings
+from heaptop.injector.machine import MACHINE
 pid, request = int(sys.argv[2]), ptrace.request
 
 def trace(last):
@@ -69,11 +69,11 @@ def trace(last):
         code = memory.read(libc.start, libc.end - libc.start)
         thread = ptrace.StoppedThread(pid, memory)
         thread.stop(2)
-        os.write(1, hex(thread.registers.rip).encode() + b" ")
+        os.write(1, hex(thread.registers.instruction).encode() + b" ")
         assert hijack.is_own_stack(SimpleNamespace(pid=pid, live_tid=pid), thread)
-        thread.shelter(thread.registers.rsp - hijack.RED_ZONE, libc.start + code.index(interpreter.RESTORER))
+        thread.shelter(thread.registers.stack - MACHINE.red_zone, libc.start + code.index(MACHINE.restorer))
         for _ in range(2):
-            assert thread.syscall(libc.start + code.index(interpreter.SYSCALL_AND_RET), 39) == pid
+            assert thread.syscall(libc.start + code.index(MACHINE.syscall_and_return), MACHINE.calls["getpid"]) == pid
         thread.release()
 
 for line in sys.stdin:

@@ -162,9 +162,9 @@ import os, signal, sys
 sys.path.append(sys.argv[1])
 from types import SimpleNamespace
 from heaptop.injector.entry import hijack
-from heaptop.injector.inspect import interpreter
 from heaptop.injector.entry import ptrace
 from heaptop.injector.inspect.memory import RemoteMemory, read_mappings
+from heaptop.injector.machine import MACHINE
 pid, path, way = int(sys.argv[2]), sys.argv[3], sys.argv[4]
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
 class Everything:
@@ -177,12 +177,11 @@ with RemoteMemory(pid, writable=True) as memory:
     thread = ptrace.StoppedThread(pid, memory)
     thread.stop(30)
     assert hijack.is_own_stack(SimpleNamespace(pid=pid, live_tid=pid), thread)
-    top = thread.registers.rsp - hijack.RED_ZONE - 512
+    top = thread.registers.stack - MACHINE.red_zone - 512
     memory.write(top, path.encode() + bytes(1))
-    thread.shelter(top - 64, libc.start + code.index(interpreter.RESTORER))
+    thread.shelter(top - 64, libc.start + code.index(MACHINE.restorer))
     registers = thread.registers.copy()
-    registers.rax, registers.rdi, registers.rsi = 83, top, 0o755
-    registers.rip = libc.start + code.index(interpreter.SYSCALL_AND_RET)
+    registers.put_call(libc.start + code.index(MACHINE.syscall_and_return), 83, [top, 0o755])
     thread._hijack(registers, ptrace.QUIET_MASK, Everything())
     thread._run(30)  # it stands at the entry of mkdir
     if way == "killed":

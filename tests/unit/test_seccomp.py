@@ -24,6 +24,8 @@ from heaptop.injector.entry.seccomp import (
     evaluate,
     verdict,
 )
+from heaptop.injector.machine import KNOWN
+from heaptop.injector.machine.base import Machine
 
 ERRNO_7 = 0x00050007
 LOAD_NUMBER = (0x20, 0, 0, 0)
@@ -74,6 +76,13 @@ def test_numbers_are_those_of_this_machine(name: str) -> None:
     known = {name.removeprefix("__NR_"): int(number) for _, name, number in lines}
     for call in getattr(seccomp, name):
         assert known[call.name.split()[0]] == call.number
+
+
+@pytest.mark.parametrize("machine", KNOWN.values(), ids=KNOWN)
+def test_filters_are_asked_about_no_call_that_the_machine_lacks(machine: Machine) -> None:
+    """A name without a number would be asked about as -1, which filters allow."""
+    names = {call.name.split()[0] for call in (*seccomp.AGENT_CALLS, *seccomp.START_CALLS, seccomp.RESTART)}
+    assert names - set(machine.calls) == set()
 
 
 @pytest.mark.parametrize("agent", ["AGENT_CALLS", "MUSL_AGENT_CALLS"])

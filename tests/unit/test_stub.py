@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from heaptop.injector.entry import assemble, stub, stub_code
+from heaptop.injector.entry import assemble, stub, stub_code, stub_code_aarch64
 from heaptop.injector.entry.hijack import RemoteMappings
+from heaptop.injector.inspect import memory
 
 
 @pytest.mark.skipif(shutil.which("as") is None, reason="no assembler here; CI has one")
@@ -16,6 +17,22 @@ def test_generated_code_is_what_the_source_assembles_to() -> None:
     code, offsets = assemble.assemble()
     assert code == stub_code.CODE
     assert offsets == stub_code.OFFSETS
+
+
+@pytest.mark.skipif(shutil.which("aarch64-linux-gnu-as") is None, reason="no cross assembler here")
+def test_generated_code_for_aarch64_is_what_its_source_assembles_to() -> None:
+    code, offsets = assemble.assemble("stub_aarch64")
+    assert code == stub_code_aarch64.CODE
+    assert offsets == stub_code_aarch64.OFFSETS
+
+
+def test_both_sources_name_the_same_offsets() -> None:
+    """A field that is somewhere else for one machine would be written over."""
+    sources = [assemble.HERE.joinpath(f"{name}.S").read_text() for name in assemble.SOURCES]
+    first, second = (dict(re.findall(r"\.set\s+(\w+),\s+(\d+)", source)) for source in sources)
+    fields = {name for name in second if name in first and not name.startswith("SYS_")}
+    assert len(fields) >= 50
+    assert {name: first[name] for name in fields} == {name: second[name] for name in fields}
 
 
 def test_offsets_in_the_source_are_those_of_params() -> None:
@@ -39,14 +56,14 @@ def test_offsets_in_the_source_are_those_of_the_journal() -> None:
 
 def test_block_and_code_fit_their_pages() -> None:
     assert ctypes.sizeof(stub.Params) <= stub.BOOTSTRAP_OFFSET
-    assert len(stub.CODE) <= stub.PAGE
+    assert len(stub.CODE) <= memory.PAGE
     assert stub.STACK_TOP % 16 == 0
 
 
 def test_a_count_that_the_target_has_changed_is_written_all_the_same() -> None:
     written: list[bytes] = []
-    memory = SimpleNamespace(write=lambda address, data: written.append(data))
-    RemoteMappings(0).write_field(memory, "queued", -4)  # type: ignore[arg-type]
+    target = SimpleNamespace(write=lambda address, data: written.append(data))
+    RemoteMappings(0).write_field(target, "queued", -4)  # type: ignore[arg-type]
     assert written == [b"\xfc\xff\xff\xff"]
 
 

@@ -19,13 +19,16 @@ from typing import Final
 
 from heaptop.injector.entry import seccomp
 from heaptop.injector.entry.seccomp import Call, Program
-from heaptop.injector.inspect.memory import Mapping
+from heaptop.injector.inspect.memory import PAGE, Mapping
+from heaptop.injector.machine import MACHINE
 
-CLOSE, FSTAT, MMAP, MPROTECT, MUNMAP, BRK, SIGACTION, SIGPROCMASK, SIGRETURN = 3, 5, 9, 10, 11, 12, 13, 14, 15
-MADVISE, GETPID, SOCKET, SOCKETPAIR, CLONE, FCNTL, PRCTL, GETTID, FUTEX, CLONE3 = (
-    *(28, 39, 41, 53, 56, 72, 157, 186, 202, 435),
+CLOSE, FSTAT, MMAP, MPROTECT, MUNMAP, BRK, SIGACTION, SIGPROCMASK, SIGRETURN = MACHINE.numbers(
+    *("close", "fstat", "mmap", "mprotect", "munmap", "brk", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn")
 )
-MEMBARRIER: Final = 324
+MADVISE, GETPID, SOCKET, SOCKETPAIR, CLONE, FCNTL, PRCTL, GETTID, FUTEX, CLONE3 = MACHINE.numbers(
+    *("madvise", "getpid", "socket", "socketpair", "clone", "fcntl", "prctl", "gettid", "futex", "clone3")
+)
+MEMBARRIER: Final = MACHINE.calls["membarrier"]
 THREAD_FLAGS: Final = 0x3D0F00
 MUSL_THREAD_FLAGS: Final = THREAD_FLAGS | 0x400000
 """Exactly what glibc and musl give clone(2) for a thread. CLONE_PTRACE, above all, would have the suspension inherited;
@@ -62,14 +65,14 @@ class AllowedCalls:
     denials: int = 0
 
     def lets_through(self, native: bool, number: int, arguments: Arguments) -> bool:
-        """Whether a call may be made, at its entry; ``native`` is whether it came in as one of x86-64. The others are
-        answered with ENOSYS, and noted in ``refused`` unless libc has another way then."""
+        """Whether a call may be made, at its entry; ``native`` is whether it came in as one of the machine's
+        own. The others are answered with ENOSYS, and noted in ``refused`` unless libc has another way then."""
         if native and number in self.numbers and self._allows(number, arguments):
             self.cloned = self.cloned or number == CLONE
             return True
         self.denials += 1
         if not self.refused and (not native or number not in WITH_ANOTHER_WAY):
-            self.refused.append(f"{number}" if native else f"{number} by a gate that is not x86-64's")
+            self.refused.append(f"{number}" if native else f"{number} by a gate that is not the machine's own")
         return False
 
     def _allows(self, number: int, arguments: Arguments) -> bool:
@@ -103,7 +106,7 @@ RULES: Final[dict[int, Callable[[Arguments], bool]]] = {
 def is_plain_data(mappings: Sequence[Mapping], start: int, length: int) -> bool:
     """Whether all from ``start`` on is private anonymous memory, for data or reserved: no code, no file, no constant
     that somebody has protected."""
-    end = start + (length + 0xFFF & ~0xFFF)
+    end = start + -(-length // PAGE) * PAGE
     at = start
     for mapping in mappings:
         if mapping.end <= at or mapping.start >= end:

@@ -76,6 +76,7 @@ from heaptop.injector.inspect.threads import (
     thread_name,
     tracers,
 )
+from heaptop.injector.machine.base import UnsafeThread
 
 STOP_TIMEOUT: Final = 2.0
 """Seconds for a thread of the target to stop."""
@@ -387,8 +388,8 @@ class PtraceAttempt(Attempt):
             except ThreadDied:
                 thread.follow(self.plan.pid)
                 continue
-            except hijack.ForeignThread as foreign:
-                self._pass_over(choice.tid, foreign)
+            except (hijack.ForeignThread, UnsafeThread) as error:
+                self._pass_over(choice.tid, error)
                 continue
             except ForbiddenCall as error:
                 raise SeccompTarget(
@@ -420,10 +421,12 @@ class PtraceAttempt(Attempt):
         """EACCES is where filters may not be read."""
         return self._why_no_ptrace() if error.errno in (errno.EPERM, errno.EACCES) else error
 
-    def _pass_over(self, tid: int, foreign: hijack.ForeignThread) -> None:
+    def _pass_over(self, tid: int, reason: hijack.ForeignThread | UnsafeThread) -> None:
         """Have another thread chosen, unless there is no other."""
         if tid in self._foreign or len(self._foreign) == MOST_FOREIGN:
-            raise foreign.error from None
+            if isinstance(reason, hijack.ForeignThread):
+                raise reason.error from None
+            raise InjectionDenied(f"Thread {tid} of process {self.plan.pid} cannot be used: {reason}.") from None
         self._foreign.add(tid)
 
     def _filters(self, thread: StoppedThread) -> tuple[Program, ...]:

@@ -105,8 +105,8 @@ def _relay(report: HelperReport, request: Request) -> None:
 
 
 def _see_end(helper: subprocess.Popen[bytes], limits: tuple[float, ...]) -> None:
-    """Wait for the helper's end. One that hangs is killed, which its way into the target is made for (sigframe.py): a
-    thread that it holds continues from where it was."""
+    """Wait for the helper's end. One that hangs is killed, which its way into the target is made for: a thread
+    that it holds continues from where it was, by its signal frame."""
     for limit in limits:
         try:
             helper.wait(limit)

@@ -22,7 +22,7 @@ from typing import Final
 from heaptop import __version__
 from heaptop.credentials import acting_as
 from heaptop.errors import InjectionDenied, InjectionFailed, SeccompTarget, TransportFailed
-from heaptop.injector.entry import allowed_calls, sigframe, stub
+from heaptop.injector.entry import allowed_calls, stub
 from heaptop.injector.entry.allowed_calls import (
     CLOSE,
     MMAP,
@@ -39,10 +39,11 @@ from heaptop.injector.entry.seccomp import Program
 from heaptop.injector.entry.stub import OFFSETS, Journal, Params
 from heaptop.injector.inspect import proc
 from heaptop.injector.inspect.links import ready
-from heaptop.injector.inspect.memory import Mapping, RemoteFault, RemoteMemory, mapping_at, read_mappings
+from heaptop.injector.inspect.memory import PAGE, Mapping, RemoteFault, RemoteMemory, mapping_at, read_mappings
 from heaptop.injector.inspect.threads import robust_list, thread_ids
+from heaptop.injector.machine import MACHINE
 
-CONNECT: Final = 42
+CONNECT: Final = MACHINE.calls["connect"]
 DESCRIPTOR: Final = 0x1000
 """Room for glibc's struct pthread: 0x900 in 2.36."""
 NO_DESCRIPTOR: Final = 0xFFFFFFFF
@@ -53,8 +54,6 @@ PIDFD_THREAD: Final = os.O_EXCL
 PRIVATE_EXPEDITED: Final = 8
 """The command of membarrier(2), and its bit in the kernel's list of commands."""
 READ_EXECUTE: Final = 5
-RED_ZONE: Final = 128
-"""Bytes below the stack pointer that a function may use without moving it (System V ABI)."""
 UNIX_STREAM_CLOEXEC: Final = (socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
 CALL_TIMEOUT: Final = 5.0
 """For a remote call; pthread_create may wait for malloc's lock, which a running thread soon gives back."""
@@ -103,7 +102,7 @@ def find_pages(memory: RemoteMemory, mappings: list[Mapping]) -> RemoteMappings 
         if mapping.permissions != "r-xp" or mapping.path:
             continue
         try:
-            pages = RemoteMappings(mapping.end - stub.PAGE)
+            pages = RemoteMappings(mapping.end - PAGE)
             if memory.read(pages.base, len(stub.MAGIC)) != stub.MAGIC:
                 continue
             if pages.read_params(memory).thread_main == pages.routine("thread_main"):
@@ -142,7 +141,7 @@ class HijackedThread:
             self.thread.shelter(pages.base + stub.STACK_TOP, pages.routine("give_back"))
         elif self.plan.restorer and is_own_stack(self.plan, self.thread):
             with contextlib.suppress(RemoteFault):
-                self.thread.shelter(self.thread.registers.rsp - RED_ZONE, self.plan.restorer)
+                self.thread.shelter(self.thread.registers.stack - MACHINE.red_zone, self.plan.restorer)
 
     def checked(self, what: str, number: int, *arguments: int) -> int:
         """A system call that must work. Raises InjectionDenied with the kernel's reason."""
@@ -171,11 +170,11 @@ def is_own_stack(plan: AttachPlan, thread: StoppedThread) -> bool:
     The main thread's stack is named; another's has its control block at the top, in the same mapping (glibc,
     nptl/allocatestack.c). An alternate signal stack is neither, and what lies below that is somebody's.
     """
-    low, high = thread.registers.rsp - RED_ZONE - sigframe.ROOM, thread.registers.rsp
+    high, pointer = thread.registers.stack, thread.registers.thread_pointer
     mapping = mapping_at(high, plan.pid, plan.live_tid)
-    if mapping is None or low < mapping.start:
+    if mapping is None or high - MACHINE.red_zone - MACHINE.frame_room < mapping.start:
         return False
-    own = mapping.path == "[stack]" or thread.registers.fs_base in range(mapping.start, mapping.end)
+    own = mapping.path == "[stack]" or pointer in range(mapping.start, mapping.end)
     return own and mapping.permissions.startswith("rw")
 
 
@@ -189,10 +188,16 @@ class ForeignThread(Exception):
 
 def check_thread_pointer(inside: HijackedThread) -> None:
     """Raise ForeignThread where the C library has not made the thread: a function of it that is called there crashes,
-    perhaps with a lock held. Of its own threads the thread pointer leads to itself (System V ABI for x86-64, TLS)."""
-    pointer = inside.thread.registers.fs_base
+    perhaps with a lock held. Of its own threads the thread pointer leads to itself (System V ABI for x86-64, TLS), or
+    to the end of the descriptor, which has the head of the thread's own list of robust locks (glibc on aarch64)."""
+    pointer = inside.thread.registers.thread_pointer
     try:
-        if inside.memory.u64(pointer) == pointer and not _is_of_another(pointer, inside.thread.tid, inside.plan.pid):
+        if MACHINE.descriptor_is_below:
+            is_own = robust_list(inside.thread.tid) in range(pointer - DESCRIPTOR, pointer)
+        else:
+            is_own = inside.memory.u64(pointer) == pointer
+            is_own = is_own and not _is_of_another(pointer, inside.thread.tid, inside.plan.pid)
+        if is_own:
             return
     except RemoteFault:
         pass

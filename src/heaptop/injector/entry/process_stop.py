@@ -8,7 +8,6 @@ kill the program for restart_syscall, by which the kernel continues a sleep. The
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import os
 import signal
@@ -16,25 +15,24 @@ import time
 from typing import Final
 
 from heaptop.errors import HeaptopError, PtraceDenied, StoppedTarget, TracedTarget, UnresponsiveTarget
-from heaptop.injector.entry import seccomp, sigframe
+from heaptop.injector.entry import seccomp
 from heaptop.injector.entry.ptrace import (
     CONT,
     DETACH,
     EVENT_STOP,
-    GETREGS,
     INTERRUPT,
     SEIZE,
-    SETREGS,
-    Registers,
     StopTimeout,
     ThreadDied,
-    is_resumed,
+    get_registers,
+    put_registers,
     read_filters,
     request,
     wait_status,
 )
 from heaptop.injector.inspect.process import stat_fields
 from heaptop.injector.inspect.threads import thread_ids, tracers
+from heaptop.injector.machine.base import Registers
 
 ENDED: Final = "ZX"
 """States of a thread that is only waited for by somebody."""
@@ -116,9 +114,8 @@ class ProcessStop:
                 request(CONT, tid, 0, number)
             if number != signal.SIGTRAP:
                 raise StoppedTarget(f"Process {self._pid} is stopped (state T).").about(self._pid)
-            registers = Registers()
-            request(GETREGS, tid, 0, ctypes.addressof(registers))
-            self.running += sigframe.signed(registers.orig_rax) < 0
+            registers = get_registers(tid)
+            self.running += registers.call < 0
             _forbid_restart(tid, registers)
         except ThreadDied:
             self._drop(tid)
@@ -130,15 +127,20 @@ class ProcessStop:
             self._drop(tid)
 
 
+def _unread(address: int, size: int) -> bytes:
+    """No memory is needed where a thread's first stop shows all (``Machine.resolves_late``): nothing else is copied."""
+    return b""
+
+
 def _forbid_restart(tid: int, registers: Registers) -> None:
     """Have a sleep or a wait with a time-out return EINTR, as after a signal, unless the thread's filters are known to
     allow restart_syscall. At once: this process may be killed, and the thread continues then."""
-    if not is_resumed(registers) or seccomp.mode(tid) == seccomp.OFF:
+    if not registers.is_resumed(_unread) or seccomp.mode(tid) == seccomp.OFF:
         return
     try:
         allowed = seccomp.allows(read_filters(tid), seccomp.RESTART)
     except OSError:
         allowed = False
     if not allowed:
-        registers.rax = sigframe.EINTR
-        request(SETREGS, tid, 0, ctypes.addressof(registers))
+        registers.end_wait()
+        put_registers(tid, registers)

@@ -1,10 +1,10 @@
-"""ptrace(2) on one thread of x86-64 Linux: stop it, run system calls and functions in it, give it back as it was.
+"""ptrace(2) on one thread: stop it, run system calls and functions in it, give it back as it was.
 
-Nothing here knows Python. It is used by processes made for it (:func:`become_tracer`): waiting relies on SIGCHLD being
-blocked there.
+Nothing here knows Python, or the processor (:mod:`heaptop.injector.machine`). It is used by processes made for it
+(:func:`become_tracer`): waiting relies on SIGCHLD being blocked there.
 
-A tracer that is killed lets its thread run on from wherever that is. So the thread's stack pointer is at a signal
-frame (:mod:`heaptop.injector.entry.sigframe`) before its registers are touched, and every order of steps below leaves
+A tracer that is killed lets its thread run on from wherever that is. So the thread's stack pointer is at a signal frame
+(:mod:`heaptop.injector.machine`) before its registers are touched, and every order of steps below leaves
 it there until the last. That is also why nothing is single-stepped and no int3 is put in the way: their SIGTRAP would
 be delivered, and kill. Stops at system calls are marked with bit 7 instead, which the kernel drops as no signal.
 
@@ -24,14 +24,15 @@ import time
 from pathlib import Path
 from typing import ClassVar, Final
 
-from heaptop.injector.entry import seccomp, sigframe
+from heaptop.injector.entry import seccomp
 from heaptop.injector.entry.allowed_calls import AllowedCalls
-from heaptop.injector.entry.sigframe import signed
 from heaptop.injector.inspect import privileges
 from heaptop.injector.inspect.memory import RemoteFault, RemoteMemory
+from heaptop.injector.machine import MACHINE
+from heaptop.injector.machine.base import WORD, Registers, UnsafeThread, signed
 
 SEIZE, INTERRUPT, CONT, DETACH, SYSCALL = 0x4206, 0x4207, 7, 17, 24
-GETREGS, SETREGS, GETREGSET, SETREGSET = 12, 13, 0x4204, 0x4205
+GETREGSET, SETREGSET = 0x4204, 0x4205
 GETSIGMASK, SETSIGMASK = 0x420A, 0x420B
 SETOPTIONS, GET_SYSCALL_INFO, GET_FILTER, GET_RSEQ = 0x4200, 0x420E, 0x420C, 0x420F
 POKEDATA: Final = 5
@@ -44,14 +45,10 @@ ENTRY, EXIT = 1, 2
 """PTRACE_SYSCALL_INFO_ENTRY and _EXIT."""
 REFUSALS_MOST: Final = 100
 """Refused system calls after which a remote call is no more waited for."""
-RT_SIGRETURN: Final = 15
-NT_X86_XSTATE: Final = 0x202
-XSTATE_ROOM: Final = 0x10000
-"""AMX tiles need 11 KiB; the kernel reports how much it used."""
+SET_ROOM: Final = 0x10000
+"""Bytes of a set of registers: AMX tiles need 11 KiB; the kernel reports how much it used."""
 WALL: Final = 0x40000000
 EVENT_EXEC, EVENT_STOP = 4, 128
-WORD: Final = (1 << 64) - 1
-DIRECTION_FLAG: Final = 0x400
 HANDLER_STEPS, STEP_TIME = 100, 0.05
 """Stops at system calls until a thread is out of glibc's handler, which makes a few, and seconds for each."""
 HANDLED_MOST: Final = 20
@@ -108,31 +105,6 @@ class ForbiddenCall(Exception):
 
 class RemoteSignal(Exception):
     """A remote call raised a signal such as SIGSEGV; the thread was restored and released."""
-
-
-REGISTER_NAMES: Final = (
-    *("r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8", "rax", "rcx", "rdx", "rsi", "rdi"),
-    *("orig_rax", "rip", "cs", "eflags", "rsp", "ss", "fs_base", "gs_base", "ds", "es", "fs", "gs"),
-)
-
-
-class Registers(ctypes.Structure):
-    """``struct user_regs_struct`` of x86-64 (``<sys/user.h>``)."""
-
-    _fields_: ClassVar = [(name, ctypes.c_uint64) for name in REGISTER_NAMES]
-
-    rax: int
-    rdi: int
-    orig_rax: int
-    rip: int
-    rsp: int
-    eflags: int
-
-    def copy(self) -> Registers:
-        return Registers.from_buffer_copy(self)
-
-    def by_name(self) -> dict[str, int]:
-        return {name: getattr(self, name) for name in REGISTER_NAMES}
 
 
 class _IoVector(ctypes.Structure):
@@ -223,9 +195,29 @@ def _abort_address(tid: int, address: int, memory: RemoteMemory) -> int | None:
     return int(abort) if not flags and begin <= address < begin + length else None
 
 
-def is_resumed(registers: Registers) -> bool:
-    """Whether the kernel resumes by a call of its own, restart_syscall, what the thread was stopped in."""
-    return signed(registers.orig_rax) >= 0 and signed(registers.rax) == sigframe.RESTARTED_BY_BLOCK
+def get_set(tid: int, kind: int) -> bytes:
+    """A set of registers of a stopped thread. Raises OSError."""
+    room = ctypes.create_string_buffer(SET_ROOM)
+    vector = _IoVector(ctypes.addressof(room), SET_ROOM)
+    request(GETREGSET, tid, kind, ctypes.addressof(vector))
+    return room.raw[: vector.length]
+
+
+def put_set(tid: int, kind: int, data: bytes) -> None:
+    """Raises OSError."""
+    room = ctypes.create_string_buffer(data, len(data))
+    vector = _IoVector(ctypes.addressof(room), len(data))
+    request(SETREGSET, tid, kind, ctypes.addressof(vector))
+
+
+def get_registers(tid: int) -> Registers:
+    """Of a stopped thread. Raises OSError."""
+    return MACHINE.registers(lambda kind: get_set(tid, kind))
+
+
+def put_registers(tid: int, registers: Registers) -> None:
+    """Raises OSError."""
+    MACHINE.put_registers(registers, lambda kind, data: put_set(tid, kind, data))
 
 
 def suspend_filters(tid: int, on: bool) -> None:
@@ -272,19 +264,21 @@ class StoppedThread:
         self._handled = 0
         """Signals of glibc's own that came during a call."""
         self._frame: int | None = None
+        self._restorer = 0
         self._at_syscall = False
         """Whether it is at a system call; else at a signal, or at what INTERRUPT brought about."""
         self.stopped_ns = 0
 
     def stop(self, timeout: float) -> None:
-        """Seize, interrupt and save. Raises OSError (ESRCH, EPERM), StopTimeout, ThreadDied or GroupStopped.
+        """Seize, interrupt and save. Raises OSError (ESRCH, EPERM), StopTimeout, ThreadDied, GroupStopped or
+        UnsafeThread.
 
         After StopTimeout the thread is seized but runs: nothing was changed, and the exit of this process is what
         lets go of it (a running thread cannot be detached).
         """
         request(SEIZE, self.tid, 0, OPTIONS)  # no suspension: it runs on, and nobody looks
         request(INTERRUPT, self.tid)
-        resume, steps = CONT, HANDLER_STEPS
+        resume, steps, is_resolved = CONT, HANDLER_STEPS, not MACHINE.resolves_late
         while True:
             try:
                 status = wait_status(self.tid, STEP_TIME if resume == SYSCALL else timeout)
@@ -305,7 +299,12 @@ class StoppedThread:
                 if resume == CONT:
                     request(INTERRUPT, self.tid)  # again: any stop does away with one that is to come
                 request(resume, self.tid, 0, number)
-            elif steps and self._get_mask() & GLIBC_HANDLERS and not is_resumed(self._get_registers()):
+            elif not is_resolved and number != SYSCALL_STOP:
+                # The kernel decides on the way out of this stop how an interrupted call goes on.
+                is_resolved, resume = True, CONT
+                request(INTERRUPT, self.tid)
+                request(CONT, self.tid)
+            elif steps and self._get_mask() & GLIBC_HANDLERS and not self._get_registers().is_resumed(self._read):
                 # In glibc's handler, which the thread that broadcasts a setuid waits for: let it end first. One that
                 # waits with a time-out is in no such handler, and a filter may forbid to resume it.
                 resume, steps = SYSCALL, steps - 1
@@ -345,13 +344,20 @@ class StoppedThread:
         self.registers = self._get_registers()
         if self.interrupted_syscall is None:
             # The kernel forgets a restartable sequence when the thread runs anything else; so it is aborted here.
-            aborted = _abort_address(self.tid, self.registers.rip, self._memory)
-            self.registers.rip = self.registers.rip if aborted is None else aborted
-        self._xstate = ctypes.create_string_buffer(XSTATE_ROOM)
-        vector = _IoVector(ctypes.addressof(self._xstate), XSTATE_ROOM)
-        request(GETREGSET, self.tid, NT_X86_XSTATE, ctypes.addressof(vector))
-        self._xstate_length = vector.length
+            aborted = _abort_address(self.tid, self.registers.instruction, self._memory)
+            self.registers.instruction = self.registers.instruction if aborted is None else aborted
+        try:
+            self._vectors = MACHINE.vectors(lambda kind: get_set(self.tid, kind))
+        except UnsafeThread:
+            request(DETACH, self.tid)
+            raise
         self._mask = self._get_mask()
+
+    def _read(self, address: int, size: int) -> bytes:
+        try:
+            return self._memory.read(address, size)
+        except RemoteFault:
+            return b""
 
     def _get_mask(self) -> int:
         mask = ctypes.c_uint64()
@@ -363,12 +369,10 @@ class StoppedThread:
         request(SETSIGMASK, self.tid, 8, ctypes.addressof(mask))
 
     def _get_registers(self) -> Registers:
-        registers = Registers()
-        request(GETREGS, self.tid, 0, ctypes.addressof(registers))
-        return registers
+        return get_registers(self.tid)
 
     def _set_registers(self, registers: Registers) -> None:
-        request(SETREGS, self.tid, 0, ctypes.addressof(registers))
+        put_registers(self.tid, registers)
 
     def poke(self, address: int, data: bytes) -> None:
         """Write where the target itself may not: into its code. Raises OSError."""
@@ -379,35 +383,33 @@ class StoppedThread:
     @property
     def interrupted_syscall(self) -> int | None:
         """The number of the system call the thread was in; None when it was running."""
-        number = signed(self.registers.orig_rax)
-        return number if number >= 0 else None
+        return self.registers.interrupted(self._read)
 
     def forbid_restart(self) -> None:
         """Have a sleep or a wait with a time-out that the stop interrupted return EINTR, as after a signal.
 
         For a filter that does not allow restart_syscall, by which the kernel makes it go on. Raises OSError.
         """
-        if is_resumed(self.registers):
-            self.registers.rax = sigframe.EINTR
+        if self.registers.is_resumed(self._read):
+            self.registers.end_wait()
             self._set_registers(self.registers)  # at once: this process may be killed
 
     def shelter(self, top: int, restorer: int) -> None:
         """Write a signal frame below ``top``, in memory that is free there: what follows ends in it when this process
         is killed. ``restorer`` is the address of an rt_sigreturn. Raises RemoteFault.
 
-        For :meth:`call` it must be ``mov rdi, rax; again: mov eax, 15; syscall; jmp again``.
+        For :meth:`call` it must be the stub's ``give_back``.
         """
-        xstate = self._xstate.raw[: self._xstate_length]
-        frame, data = sigframe.build(top, restorer, self.registers.by_name(), xstate, self._mask)
+        frame, data = MACHINE.frame(top, restorer, self.registers, self._vectors, self._mask, self._read)
         self._memory.write(frame, data)
-        self._frame = frame
+        self._frame, self._restorer = frame, restorer
 
     def _hijack(self, registers: Registers, mask: int, gate: AllowedCalls | None) -> None:
         """Registers first: a frame puts the mask back, but nothing else would."""
         self._set_gate(gate)
-        registers.orig_rax = WORD  # so that the kernel does not take the stop for an interrupted call to restart
+        registers.forget_call()
         if self._frame is not None:
-            registers.rsp = self._frame
+            registers.put_frame(self._frame, self._restorer)
         self._set_registers(registers)
         self._set_mask(mask)
 
@@ -425,18 +427,15 @@ class StoppedThread:
         With a ``gate`` the filters are suspended for it. Raises ForbiddenCall when it turns out to be another.
         """
         registers = self.registers.copy()
-        padded = [*arguments, *(0,) * (6 - len(arguments))]
-        for name, value in zip(("rdi", "rsi", "rdx", "r10", "r8", "r9"), padded, strict=True):
-            setattr(registers, name, value & WORD)
-        registers.rax, registers.rip = number, instruction
+        registers.put_call(instruction, number, arguments)
         self._hijack(registers, QUIET_MASK, gate)
         self._run(timeout)  # to its entry
-        if gate is None and self._get_registers().orig_rax != number:
+        if gate is None and self._get_registers().call != number:
             raise RemoteSignal(f"no system call {number} at {instruction:#x}")  # its result would be the target's word
         self._run(timeout)  # to its exit
         self._check_gate()
         self._set_gate(None)
-        return signed(self._get_registers().rax)
+        return self._get_registers().result
 
     def _check_gate(self) -> None:
         if self._gate is not None and self._gate.refused:
@@ -451,7 +450,8 @@ class StoppedThread:
         locked_from: int | None = None,
         gate: AllowedCalls | None = None,
     ) -> int:
-        """Call ``function`` on the stack below the shelter, to which it returns. The full rax, unsigned.
+        """Call ``function`` on the stack below the shelter, to which it returns. The full register of the result,
+        unsigned.
 
         Raises StopTimeout when it waits for something until the time is over, RemoteSignal when it crashes. One that
         starts a thread is detached, with CallStillRunning, where it is just slow, or kept in handlers of glibc's: it
@@ -467,10 +467,7 @@ class StoppedThread:
             # The new thread would inherit the mask, and never take part in a setuid.
             raise StopTimeout(f"thread {self.tid} did not leave a signal handler of glibc's")
         registers = self.registers.copy()
-        for name, value in zip(("rdi", "rsi", "rdx", "rcx", "r8", "r9"), arguments, strict=False):
-            setattr(registers, name, value & WORD)
-        registers.rax, registers.rip = 0, function
-        registers.eflags &= ~DIRECTION_FLAG
+        registers.put_function(function, arguments)
         self._hijack(registers, QUIET_MASK & ~LIBC_SIGNALS if starts_thread else QUIET_MASK, gate)
         end, self._handled, locked = time.monotonic() + timeout, 0, False
         while True:
@@ -490,12 +487,12 @@ class StoppedThread:
             if self._handled > HANDLED_MOST:
                 self._release()
             after = self._get_registers()
-            locked = locked or after.orig_rax == locked_from
+            locked = locked or after.call == locked_from
             # A handler of glibc's returns in the same way, but to a frame of its own.
-            if after.orig_rax == RT_SIGRETURN and after.rsp == self._frame + 8:
+            if after.is_at_end(self._frame):
                 break
-        result = after.rdi
-        after.orig_rax = WORD  # not to be made by us; if we are killed, the stub makes it again
+        result = after.returned
+        after.forget_call()  # not to be made by us; if we are killed, the stub makes it again
         self._set_registers(after)
         self._run(timeout)
         self._check_gate()
@@ -527,7 +524,7 @@ class StoppedThread:
                 self._admit()
                 return
             if status >> 16 == 0 and number in SYNCHRONOUS:
-                raise RemoteSignal(f"{signal.Signals(number).name} at {self._get_registers().rip:#x}")
+                raise RemoteSignal(f"{signal.Signals(number).name} at {self._get_registers().instruction:#x}")
             if status >> 16 == 0 and number in LIBC_INTERNAL:
                 self._handled += 1
                 request(SYSCALL, self.tid, 0, number)  # in a pthread_create only; else blocked
@@ -543,14 +540,14 @@ class StoppedThread:
         info = _syscall_info(self.tid)
         if info.op == EXIT:
             return
-        native = info.op == ENTRY and info.arch == seccomp.AUDIT_ARCH_X86_64
+        native = info.op == ENTRY and info.arch == MACHINE.audit_arch
         if not self._gate.lets_through(native, signed(info.number), list(info.arguments)):
             self._hold_back()
 
     def _hold_back(self) -> None:
         """The kernel answers ENOSYS to the call at whose entry the thread is."""
         registers = self._get_registers()
-        registers.orig_rax = WORD
+        registers.refuse_call()
         self._set_registers(registers)
 
     def _await_interrupt(self) -> None:
@@ -591,8 +588,8 @@ class StoppedThread:
                 request(INTERRUPT, self.tid)
                 request(CONT, self.tid)
                 self._await_interrupt()
-            vector = _IoVector(ctypes.addressof(self._xstate), self._xstate_length)
-            request(SETREGSET, self.tid, NT_X86_XSTATE, ctypes.addressof(vector))
+            for kind, data in self._vectors.items():
+                put_set(self.tid, kind, data)
             self._set_mask(self._mask)
             self._set_registers(self.registers)  # last: until then the frame would do all of it
             request(DETACH, self.tid)

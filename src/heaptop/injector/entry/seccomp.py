@@ -19,8 +19,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from heaptop.injector.machine import MACHINE
+
 MAX_INSTRUCTIONS: Final = 4096
-AUDIT_ARCH_X86_64: Final = 0xC000003E
 WORD32: Final = 0xFFFFFFFF
 WORD64: Final = (1 << 64) - 1
 
@@ -36,6 +37,7 @@ DEADLY: Final = (KILL_PROCESS, KILL_THREAD, TRAP)
 
 INSTRUCTION: Final = struct.Struct("<HBBI")
 ENOSYS: Final = errno.ENOSYS
+ABSENT: Final = -1
 STATUS_LIMIT: Final = 1 << 16
 
 Program = bytes
@@ -44,7 +46,7 @@ Program = bytes
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A system call of x86-64 as a filter sees it; the arguments are typical ones."""
+    """A system call as a filter sees it; the arguments are typical ones."""
 
     name: str
     number: int
@@ -52,7 +54,7 @@ class Call:
 
     def data(self) -> bytes:
         """``struct seccomp_data``: number, architecture, instruction pointer, six arguments; 64 bytes."""
-        return struct.pack("<iIQ6Q", self.number, AUDIT_ARCH_X86_64, 0, *self.padded)
+        return struct.pack("<iIQ6Q", self.number, MACHINE.audit_arch, 0, *self.padded)
 
     @property
     def padded(self) -> tuple[int, ...]:
@@ -60,43 +62,53 @@ class Call:
         return tuple(value & WORD64 for value in (*self.arguments, *(0,) * (6 - len(self.arguments))))
 
 
+def _call(name: str, *arguments: int) -> Call:
+    """A call of this machine; the first word of ``name`` is the kernel's name for it."""
+    return Call(name, MACHINE.calls.get(name.split(maxsplit=1)[0], ABSENT), arguments)
+
+
+def _there(*calls: Call) -> tuple[Call, ...]:
+    """Without those that this machine does not have."""
+    return tuple(call for call in calls if call.number != ABSENT)
+
+
 AGENT_CALLS: Final = (
-    Call("read", 0, (3,)),
-    Call("write", 1, (3,)),
-    Call("close", 3, (3,)),
-    Call("newfstatat", 262, (3,)),
-    Call("mmap", 9, (0, 1 << 20, 3, 0x22)),
-    Call("mprotect", 10, (0, 1 << 16, 3)),
-    Call("munmap", 11),
-    Call("madvise", 28, (0, 1 << 16, 4)),
-    Call("rt_sigprocmask", 14),
-    Call("rt_sigtimedwait", 128),
-    Call("ioctl", 16, (3, 0x5421)),
-    Call("getpid", 39),
-    Call("gettid", 186),
-    Call("prctl", 157, (15,)),
-    Call("futex", 202, (0, 0x80)),
-    Call("clock_gettime", 228, (1,)),
-    Call("clock_gettime of a thread", 228, (3,)),
-    Call("openat", 257),
-    Call("set_robust_list", 273),
-    Call("rseq", 334),
-    Call("exit", 60),
-    Call("lseek", 8, (3, 0, 1)),
-    Call("fcntl", 72, (3, 1030)),
+    _call("read", 3),
+    _call("write", 3),
+    _call("close", 3),
+    _call("newfstatat", 3),
+    _call("mmap", 0, 1 << 20, 3, 0x22),
+    _call("mprotect", 0, 1 << 16, 3),
+    _call("munmap"),
+    _call("madvise", 0, 1 << 16, 4),
+    _call("rt_sigprocmask"),
+    _call("rt_sigtimedwait"),
+    _call("ioctl", 3, 0x5421),
+    _call("getpid"),
+    _call("gettid"),
+    _call("prctl", 15),
+    _call("futex", 0, 0x80),
+    _call("clock_gettime", 1),
+    _call("clock_gettime of a thread", 3),
+    _call("openat"),
+    _call("set_robust_list"),
+    _call("rseq"),
+    _call("exit"),
+    _call("lseek", 3, 0, 1),
+    _call("fcntl", 3, 1030),
 )
 """What the agent's thread calls in its life, as strace shows it on 3.8 and 3.13, and what glibc calls for a thread.
 
 The last two: 3.12 and later show the line that forks, if it forks before the agent's warnings filter is in place."""
 
-MUSL_AGENT_CALLS: Final = (
+MUSL_AGENT_CALLS: Final = _there(
     *(call for call in AGENT_CALLS if call.name not in ("newfstatat", "openat", "set_robust_list", "rseq")),
-    Call("open", 2),
-    Call("stat", 4),
-    Call("fstat", 5, (3,)),
-    Call("brk", 12),
-    Call("mremap", 25),
-    Call("fcntl for FD_CLOEXEC", 72, (3, 2, 1)),
+    _call("open"),
+    _call("stat"),
+    _call("fstat", 3),
+    _call("brk"),
+    _call("mremap"),
+    _call("fcntl for FD_CLOEXEC", 3, 2, 1),
 )
 """The same on musl: its stat and open use the older calls, its open with O_CLOEXEC sets that again, and its malloc uses
 the heap."""
@@ -104,59 +116,59 @@ the heap."""
 CLONE_FLAGS: Final = 0x00800400
 """CLONE_FILES and CLONE_UNTRACED, without a signal at the end."""
 
-CORE_CALLS: Final = (
-    Call("memfd_create", 319, (0, 0x11)),
-    Call("mmap of the native core", 9, (0, 1 << 16, 5, 0x802, 3)),
-    Call("pread64", 17, (3,)),
-    Call("fstat", 5, (3,)),
-    Call("clone", 56, (CLONE_FLAGS,)),
-    Call("close_range", 436, (0, 0xFFFFFFFF, 2)),
-    Call("waitid", 247, (1,)),
-    Call("wait4", 61),
-    Call("ppoll", 271),
-    Call("kill", 62),
-    Call("rt_sigaction", 13, (11,)),
-    Call("rt_sigreturn", 15),
-    Call("setitimer", 38),
-    Call("setrlimit", 160, (4,)),
-    Call("getpriority", 140),
-    Call("setpriority", 141),
-    Call("sched_getscheduler", 145),
-    Call("sched_setscheduler", 144),
-    Call("getppid", 110),
-    Call("tgkill", 234),
-    Call("open", 2),
-    Call("openat", 257),
-    Call("mremap", 25),
-    Call("mmap of sparse memory", 9, (0, 1 << 20, 3, 0x4022, 0xFFFFFFFF)),
-    Call("madvise for small pages", 28, (0, 1 << 20, 15)),
-    Call("madvise for zeros", 28, (0, 1 << 20, 4)),
-    Call("mprotect for reading", 10, (0, 1 << 12, 1)),
-    Call("getrandom", 318),
-    Call("mmap of shared memory", 9, (0, 1 << 20, 0, 0x4021, 0xFFFFFFFF)),
-    Call("futex in shared memory", 202, (0, 0)),
-    Call("exit_group", 231),
+CORE_CALLS: Final = _there(
+    _call("memfd_create", 0, 0x11),
+    _call("mmap of the native core", 0, 1 << 16, 5, 0x802, 3),
+    _call("pread64", 3),
+    _call("fstat", 3),
+    _call("clone", CLONE_FLAGS),
+    _call("close_range", 0, 0xFFFFFFFF, 2),
+    _call("waitid", 1),
+    _call("wait4"),
+    _call("ppoll"),
+    _call("kill"),
+    _call("rt_sigaction", 11),
+    _call("rt_sigreturn"),
+    _call("setitimer"),
+    _call("setrlimit", 4),
+    _call("getpriority"),
+    _call("setpriority"),
+    _call("sched_getscheduler"),
+    _call("sched_setscheduler"),
+    _call("getppid"),
+    _call("tgkill"),
+    _call("open"),
+    _call("openat"),
+    _call("mremap"),
+    _call("mmap of sparse memory", 0, 1 << 20, 3, 0x4022, 0xFFFFFFFF),
+    _call("madvise for small pages", 0, 1 << 20, 15),
+    _call("madvise for zeros", 0, 1 << 20, 4),
+    _call("mprotect for reading", 0, 1 << 12, 1),
+    _call("getrandom"),
+    _call("mmap of shared memory", 0, 1 << 20, 0, 0x4021, 0xFFFFFFFF),
+    _call("futex in shared memory", 0, 0),
+    _call("exit_group"),
 )
 """What the native core calls beyond that, in the agent's thread and in its clone: where one of these is deadly, the
 heap is counted in Python mode."""
 
-MUSL_LOAD: Final = Call("membarrier", 324, (8,))
+MUSL_LOAD: Final = _call("membarrier", 8)
 """What musl's dlopen calls for a library with thread variables."""
 
-RESTART: Final = Call("restart_syscall", 219)
+RESTART: Final = _call("restart_syscall")
 """What a thread calls next that was stopped in a sleep or in a wait with a time-out."""
 
 MUSL_START_CALLS: Final = (
-    Call("mmap for a stack", 9, (0, 8 << 20, 0, 0x22)),
-    Call("membarrier", 324, (16,)),
-    Call("clone", 56, (0x7D0F00,)),
-    Call("nanosleep", 35),
+    _call("mmap for a stack", 0, 8 << 20, 0, 0x22),
+    _call("membarrier", 16),
+    _call("clone", 0x7D0F00),
+    _call("nanosleep"),
 )
 START_CALLS: Final = (
-    Call("mmap for a stack", 9, (0, 8 << 20, 0, 0x20022)),
-    Call("clone3", 435),
-    Call("clone", 56, (0x3D0F00,)),
-    Call("nanosleep", 35),
+    _call("mmap for a stack", 0, 8 << 20, 0, 0x20022),
+    _call("clone3"),
+    _call("clone", 0x3D0F00),
+    _call("nanosleep"),
 )
 """What the main thread calls when it starts the agent's thread by a pending call and waits for it (stub.S), which no
 suspension covers."""

@@ -4,7 +4,7 @@
 # `python -m heaptop.injector.entry.assemble` assembles it into stub_code.py; a test does so again and compares. The
 # offsets are those of stub.Params.
 #
-# Remote calls return to give_back, whose address is the first word of a signal frame (sigframe.py): the tracer takes
+# Remote calls return to give_back, whose address is the first word of a signal frame (machine/x86_64.py): the tracer takes
 # the thread over at the entry of that system call, and if it is gone, the call gives the thread back.
 #
 # Register use: rbx = params throughout (saved by every routine that calls out).

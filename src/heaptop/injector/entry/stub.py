@@ -2,10 +2,10 @@
 
 ::
 
-    base + 0x0000  r-x  MAGIC, give_back, routines of stub.S       (code, 1 page)
-    base + 0x1000  rw-  Params, then the bootstrap text            (data, 2 pages)
-    base + 0x3000  rw-  Journal: descriptors made in the target    (1 page)
-    base + 0x4000  rw-  private stack of remote calls, grows down  (8 pages, top at base + 0xC000, with a signal frame)
+    base + 0x0000  r-x  MAGIC, give_back, routines of stub.S       (code, 1 page, here of 4 KiB)
+    base + 0x1000  rw-  Params, then the bootstrap text            (data, 8 KiB)
+    base + 0x3000  rw-  Journal: descriptors made in the target    (4 KiB)
+    base + 0x4000  rw-  private stack of remote calls, grows down  (32 KiB, top at base + 0xC000, with a signal frame)
 
 Both stay after a detach and are reused by the next attach: unmapping them while a queued pending call still points
 there kills the target. This module never touches a process; it only knows the layout.
@@ -24,20 +24,23 @@ import ctypes
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from heaptop.injector.entry.stub_code import CODE, OFFSETS
+from heaptop.injector.entry import stub_code, stub_code_aarch64
+from heaptop.injector.inspect.memory import PAGE
+from heaptop.injector.machine import MACHINE
 
-__all__ = ["CODE", "MAGIC", "OFFSETS", "Params"]
+_code = stub_code_aarch64 if MACHINE.name == "aarch64" else stub_code
+CODE: Final[bytes] = _code.CODE
+OFFSETS: Final[dict[str, int]] = _code.OFFSETS
 
 MAGIC: Final = CODE[:16]
 """Names the stub and its version: pages of another version are left alone."""
 
-PAGE: Final = 0x1000
-DATA_OFFSET: Final = 0x1000
-STACK_TOP: Final = 0xC000
-TOTAL_SIZE: Final = 0xC000
+DATA_OFFSET: Final = PAGE
+STACK_TOP: Final = DATA_OFFSET + 0xB000
+TOTAL_SIZE: Final = -(-STACK_TOP // PAGE) * PAGE
 BOOTSTRAP_OFFSET: Final = 376
 BOOTSTRAP_ROOM: Final = 0x2000 - BOOTSTRAP_OFFSET
-JOURNAL_OFFSET: Final = 0x3000
+JOURNAL_OFFSET: Final = DATA_OFFSET + 0x2000
 
 ARMED, CLAIMED, TAKEN_BACK = 0, 1, 2
 IDLE, STARTED, IN_PYTHON, FINISHED, REFUSED, WITHDRAWN = range(6)

@@ -20,9 +20,10 @@ from heaptop.errors import (
     UnsupportedPython,
 )
 from heaptop.injector.inspect import layout, process, target_files
-from heaptop.injector.inspect.elf import ELFCLASS64, EM_X86_64, ElfImage, images, machine_name
+from heaptop.injector.inspect.elf import ELFCLASS64, ElfImage, images, machine_name
 from heaptop.injector.inspect.layout import PythonVersion
 from heaptop.injector.inspect.memory import Mapping, ReadableMemory, RemoteFault, RemoteMemory
+from heaptop.injector.machine import MACHINE
 from heaptop.protocol.text import LONGEST, printable
 
 DEFINING: Final = ("PyRun_SimpleString", "Py_AddPendingCall")
@@ -40,11 +41,6 @@ CORE_AGAIN: Final = "heaptop_core_again"
 
 LARGEST_CODE: Final = 8 << 20
 """Bytes of a libc's code that are searched: glibc has 1.5 MB, musl 0.6."""
-SYSCALL_INSTRUCTION: Final = b"\x0f\x05"
-SYSCALL_AND_RET: Final = b"\x0f\x05\xc3"
-RESTORER: Final = b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"
-"""``mov rax, 15; syscall``: __restore_rt of glibc (sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c) and musl
-(src/signal/x86_64/restore.s), in every version, because debuggers know signal frames by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +132,7 @@ def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], ex
 def _check_architecture(pid: int, found: list[ElfImage]) -> None:
     """Without an interpreter that heaptop can read, one of another machine (under qemu, say) is the likely reason."""
     for image in found:
-        if image.machine != EM_X86_64 or image.elf_class != ELFCLASS64:
+        if image.machine != MACHINE.elf_machine or image.elf_class != ELFCLASS64:
             width = 64 if image.elf_class == ELFCLASS64 else 32
             raise UnsupportedArchitecture(f"Process {pid} is a {width}-bit {machine_name(image.machine)} program.")
 
@@ -263,13 +259,27 @@ def _instructions(pid: int, function: int, memory: RemoteMemory, mappings: list[
         code = memory.read(start, min(end - start, LARGEST_CODE))
     except RemoteFault:
         code = b""
-    at = code.find(SYSCALL_AND_RET)
+    at = _find(code, MACHINE.syscall_and_return)
     if at < 0:
-        at = code.find(SYSCALL_INSTRUCTION, function - start, function - start + 64)
+        at = _find(code[: function - start + 64], MACHINE.syscall_instruction, function - start)
     if at < 0:
         raise InjectionDenied(
             f"No system call instruction was found in the libc of process {pid}.",
             why="heaptop does not know this build of libc.",
         )
-    restorer = code.find(RESTORER)
-    return start + at, start + restorer if restorer >= 0 else 0
+    instruction = start + at
+    if MACHINE.restorer_in:
+        start, end = next(((each.start, each.end) for each in mappings if each.path == MACHINE.restorer_in), (0, 0))
+        try:
+            code = memory.read(start, end - start)
+        except RemoteFault:
+            code = b""
+    restorer = _find(code, MACHINE.restorer)
+    return instruction, start + restorer if restorer >= 0 else 0
+
+
+def _find(code: bytes, wanted: bytes, at: int = 0) -> int:
+    """Where an instruction is; -1 where there is none."""
+    while (at := code.find(wanted, at)) % MACHINE.alignment and at >= 0:
+        at += 1
+    return at

@@ -19,6 +19,8 @@ from typing import ClassVar, Final, Protocol
 from heaptop.credentials import acting_as
 from heaptop.injector.inspect import proc
 
+PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+"""Bytes of a page: the kernel is the target's, too."""
 LARGEST_READ: Final = 1 << 26
 """Sizes come from the target's own memory, and that may say anything."""
 
@@ -168,7 +170,7 @@ class RemoteMemory:
         if size > LARGEST_READ:
             raise RemoteFault(f"{size} bytes at {address:#x}: implausibly many")
         if self._bring_in_from:
-            pages = range(address // 0x1000, (address + size - 1) // 0x1000 + 1)
+            pages = range(address // PAGE, (address + size - 1) // PAGE + 1)
             if not self._brought_in.issuperset(pages):
                 bring_in(self._bring_in_from, address, size)
                 self._brought_in.update(pages)
@@ -198,6 +200,6 @@ class RemoteMemory:
         """The NUL-terminated string at ``address``, at most ``limit`` bytes of it, page by page."""
         data = b""
         while len(data) < limit and b"\0" not in data:
-            step = min(limit - len(data), 0x1000 - (address + len(data)) % 0x1000)
+            step = min(limit - len(data), PAGE - (address + len(data)) % PAGE)
             data += self.read(address + len(data), step)
         return data.split(b"\0")[0].decode("utf-8", "surrogateescape")

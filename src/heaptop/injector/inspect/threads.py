@@ -22,25 +22,26 @@ from heaptop.injector.inspect import proc
 from heaptop.injector.inspect.interpreter import LIBC_FILES
 from heaptop.injector.inspect.memory import read_mappings
 from heaptop.injector.inspect.process import stat_fields
+from heaptop.injector.machine import MACHINE
 
-GET_ROBUST_LIST: Final = 274
+GET_ROBUST_LIST: Final = MACHINE.calls["get_robust_list"]
 SAMPLE_GAP: Final = 0.003
-READ, FUTEX = 0, 202
+READ, FUTEX = MACHINE.numbers("read", "futex")
 
-BLOCKING: Final[tuple[int, ...]] = (
-    202,  # futex
-    219,  # restart_syscall: what a restarted sleep shows; without it an attach takes a second
-    35, 230,  # nanosleep, clock_nanosleep
-    23, 270,  # select, pselect6
-    7, 271,  # poll, ppoll
-    61, 247,  # wait4, waitid
-    43, 288,  # accept, accept4
-    0, 45, 47,  # read, recvfrom, recvmsg
-    34,  # pause: restarted by the kernel unless a handler ran (ERESTARTNOHAND)
-    232, 281, 441,  # epoll_wait, epoll_pwait, epoll_pwait2: they show EINTR
-    128,  # rt_sigtimedwait: it shows EINTR
-)  # fmt: skip
-"""System calls of x86-64 a thread may be taken from, the best first."""
+BLOCKING: Final = MACHINE.numbers(
+    "futex",
+    "restart_syscall",  # what a restarted sleep shows; without it an attach takes a second
+    *("nanosleep", "clock_nanosleep"),
+    *("select", "pselect6"),
+    *("poll", "ppoll"),
+    *("wait4", "waitid"),
+    *("accept", "accept4"),
+    *("read", "recvfrom", "recvmsg"),
+    "pause",  # restarted by the kernel unless a handler ran (ERESTARTNOHAND)
+    *("epoll_wait", "epoll_pwait", "epoll_pwait2"),  # they show EINTR
+    "rt_sigtimedwait",  # it shows EINTR
+)
+"""System calls that a thread may be taken from, the best first."""
 
 AGENT_NAME: Final = "heaptop fd="
 """How the agent's thread is named (``/proc/PID/task/TID/comm``); its descriptor's number follows."""
