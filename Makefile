@@ -33,7 +33,7 @@ PROGRAMS := $(patsubst %,tests/integration/test_%.py,api dumps json_documents mc
 COPIES := $(patsubst %,tests/integration/test_%.py,core_files dump_parquet equal_heaps free_threaded no_inject)
 
 .PHONY: demo test quick whole live harm alone units screen waiting programs native check stress fuzz soak equal zoo zoo-real art \
-    docs schemas wheel sdist pyz release try-wheel clean
+    docs schemas wheel sdist pyz release try-wheel aarch64 clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
@@ -123,6 +123,9 @@ release: $(DEV) ## all three, from one build
 
 try-wheel: $(DEV) ## as root: the wheel of dist/ in fresh systems of Debian: install, demo, uninstall
 	PYTHON=$(BIN)/python .ci/try-wheel dist/heaptop-*.whl
+
+aarch64: $(DEV) ## on an emulated 64-bit ARM machine: attach, kill -9, samples; an hour or more: make aarch64 CHECKS="attach --cycles 5"
+	PYTHON=$(BIN)/python .ci/aarch64 4k $(CHECKS)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -205,7 +205,7 @@ class FreeThreadedTarget(TargetError):
 
 class UnsupportedArchitecture(TargetError):
     exit_code = 22
-    why = "Attaching is supported on 64-bit x86 only."
+    why = "Attaching is supported on 64-bit x86 and, with limits, on 64-bit ARM (aarch64)."
     fix = "Start the program with the agent in it instead: `heaptop run -- prog.py`."
 
 

@@ -318,10 +318,10 @@ def test_a_file_that_is_named_as_a_native_core_and_is_none_is_left_alone() -> No
 
 
 def test_heaptop_on_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
     with pytest.raises(UnsupportedArchitecture) as caught:
         preflight.check(os.getpid())
-    check_text(Answer.of(caught.value), UnsupportedArchitecture, "aarch64", "heaptop run")
+    check_text(Answer.of(caught.value), UnsupportedArchitecture, "riscv64", "heaptop run")
     assert isinstance(diagnose(None).error, UnsupportedArchitecture)
 
 

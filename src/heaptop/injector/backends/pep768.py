@@ -15,6 +15,7 @@ from heaptop.injector.entry.helper_client import connect_by_helper
 from heaptop.injector.inspect import layout, preflight
 from heaptop.injector.inspect.memory import RemoteFault, RemoteMemory
 from heaptop.injector.inspect.preflight import CheckedProcess
+from heaptop.injector.inspect.unshown import unshown_error
 from heaptop.injector.requests import Connection, Request
 
 
@@ -44,6 +45,8 @@ class Pep768Backend:
             return error
         except (UnsupportedPython, RemoteFault, OSError) as error:
             return InjectionFailed(f"PEP 768's structures were not found in process {checked.facts.pid}: {error}")
+        if (unshown := unshown_error("by PEP 768")) is not None:
+            return unshown
         if not enabled and not options.override_remote_debug:
             return RemoteDebuggingDisabled(f"Process {checked.facts.pid} was started with remote debugging disabled.")
         return preflight.seccomp_error(checked.facts, options.allow_seccomp, traced=False)

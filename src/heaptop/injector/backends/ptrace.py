@@ -5,6 +5,7 @@ from __future__ import annotations
 from heaptop.errors import HeaptopError, InjectionFailed
 from heaptop.injector.entry.helper_client import connect_by_helper
 from heaptop.injector.inspect import preflight
+from heaptop.injector.inspect.unshown import UNDER_A_FILTER, unshown_error
 from heaptop.injector.requests import Connection, Request
 
 
@@ -20,6 +21,7 @@ class PtraceBackend:
         return (
             preflight.tracer_error(facts)
             or preflight.shadow_stack_error(facts)
+            or (unshown_error(UNDER_A_FILTER) if facts.seccomp else None)
             or preflight.seccomp_error(facts, request.options.allow_seccomp)
         )
 

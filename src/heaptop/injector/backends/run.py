@@ -24,6 +24,7 @@ from heaptop.injector.inspect import privileges
 from heaptop.injector.inspect.links import HELLO_LIMIT, ready, receive
 from heaptop.injector.inspect.process import read_facts
 from heaptop.injector.inspect.threads import naming
+from heaptop.injector.inspect.unshown import unshown_error
 from heaptop.injector.preload import library, loading
 from heaptop.injector.preload.malloc_table import executable
 from heaptop.injector.requests import Connection, Launch, Launched, Request
@@ -40,7 +41,9 @@ class RunBackend:
     name = "run"
 
     def refusal(self, request: Request) -> HeaptopError | None:
-        return None if request.launch else InjectionFailed("No command to start.")
+        if request.launch is None:
+            return InjectionFailed("No command to start.")
+        return unshown_error("to native memory (--native)") if request.launch.native else None
 
     def connect(self, request: Request) -> Connection:
         assert request.launch is not None

@@ -76,6 +76,7 @@ from heaptop.injector.inspect.threads import (
     thread_name,
     tracers,
 )
+from heaptop.injector.inspect.unshown import UNDER_A_FILTER, unshown_error
 from heaptop.injector.machine.base import UnsafeThread
 
 STOP_TIMEOUT: Final = 2.0
@@ -435,6 +436,8 @@ class PtraceAttempt(Attempt):
         mode = seccomp.mode(tid)
         if mode == seccomp.OFF:
             return ()
+        if (unshown := unshown_error(UNDER_A_FILTER)) is not None:
+            raise unshown
         if mode == seccomp.STRICT:
             raise SeccompTarget(f"Thread {tid} of process {self.plan.pid} runs under seccomp (strict mode).")
         if self.plan.suspend_seccomp:

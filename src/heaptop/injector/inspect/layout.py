@@ -94,5 +94,8 @@ class PythonVersion:
         return f"{self.major}.{self.minor}" + ("" if self.micro is None else f".{self.micro}")
 
 
+SHOWN_ELSEWHERE: Final = frozenset({(3, 11), (3, 13), (3, 14)})
+"""Of the versions, those attached to on machines other than x86-64 (docs/support.md)."""
+
 SUPPORTED: Final = " to ".join(str(PythonVersion(*version)) for version in (min(VERSIONS), max(VERSIONS)))
 """``3.8 to 3.15``, for a person."""

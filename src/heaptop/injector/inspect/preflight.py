@@ -28,11 +28,13 @@ from heaptop.errors import (
     UnsupportedArchitecture,
     ZombieTarget,
 )
-from heaptop.injector.inspect import containers, privileges, proc, process
+from heaptop.injector.inspect import containers, layout, privileges, proc, process
 from heaptop.injector.inspect.elf import Exhausted
 from heaptop.injector.inspect.interpreter import Interpreter, find_interpreter
-from heaptop.injector.inspect.memory import RemoteFault, RemoteMemory, read_mappings
+from heaptop.injector.inspect.memory import PAGE, RemoteFault, RemoteMemory, read_mappings
 from heaptop.injector.inspect.process import ProcessFacts, read_facts
+from heaptop.injector.inspect.unshown import page_error, unshown_error
+from heaptop.injector.machine import KNOWN
 
 T = TypeVar("T")
 
@@ -86,12 +88,14 @@ def _check(pid: int, enter: bool) -> CheckedProcess:
 
 def check_machine() -> None:
     """heaptop itself must run where the machine code of the stub does."""
-    if sys.platform != "linux" or platform.machine() != "x86_64":
+    if sys.platform != "linux" or platform.machine() not in KNOWN:
         raise UnsupportedArchitecture(
-            f"This machine is {sys.platform} on {platform.machine()}; heaptop attaches on x86-64 Linux."
+            f"This machine is {sys.platform} on {platform.machine()}; heaptop attaches on x86-64 and aarch64 Linux."
         )
-    if (error := containers.gvisor_error()) is not None:
+    if (error := page_error(PAGE)) is not None:
         raise error
+    if (contained := containers.gvisor_error()) is not None:
+        raise contained
 
 
 def check_state(facts: ProcessFacts) -> None:
@@ -133,6 +137,7 @@ def read_interpreter(facts: ProcessFacts, *, enter: bool = True) -> Interpreter:
         mappings = read_mappings(pid, facts.live_tid)
         with RemoteMemory(pid, facts.live_tid, bring_in=True) as memory:
             found = find_interpreter(pid, memory, mappings, facts.executable)
+        _check_shown(found, enter)
         if found.free_threaded and (enter or not found.version.facts.free_threaded):
             raise free_threaded_error(pid, found)
         return found
@@ -147,6 +152,18 @@ def read_interpreter(facts: ProcessFacts, *, enter: bool = True) -> Interpreter:
     except (FileNotFoundError, ProcessLookupError, RemoteFault):
         read_facts(pid)  # gone: its own error is the better one
         raise denied(facts) from None
+
+
+def _check_shown(found: Interpreter, enter: bool) -> None:
+    """Refuse what was not shown on this machine."""
+    unshown = {
+        "to Python on musl": found.musl,
+        f"to Python {found.version}": found.version.pair not in layout.SHOWN_ELSEWHERE,
+        "without code in the process (--no-inject)": not enter,
+    }
+    for what, applies in unshown.items():
+        if applies and (error := unshown_error(what)) is not None:
+            raise error
 
 
 def denied(facts: ProcessFacts) -> PtraceDenied:

@@ -150,6 +150,7 @@ class Arm(Machine):
     """64-bit ARM, little-endian."""
 
     name = "aarch64"
+    is_whole = False
     elf_machine = 183
     audit_arch = 0xC00000B7
     calls = CALLS

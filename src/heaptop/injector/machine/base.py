@@ -113,6 +113,8 @@ class Machine(ABC):
 
     name: ClassVar[str]
     """As uname(2) says it."""
+    is_whole: ClassVar[bool]
+    """Whether all that heaptop does was shown on live processes there; else it refuses the rest (docs/support.md)."""
     elf_machine: ClassVar[int]
     audit_arch: ClassVar[int]
     calls: ClassVar[Mapping[str, int]]

@@ -140,6 +140,7 @@ class X86(Machine):
     """64-bit x86."""
 
     name = "x86_64"
+    is_whole = True
     elf_machine = 62
     audit_arch = 0xC000003E
     calls = CALLS

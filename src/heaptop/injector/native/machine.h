@@ -9,7 +9,8 @@
 #endif
 
 /* machine_call: a system call, with what the kernel returns. MACHINE_ADDRESS_BITS: of the addresses that a program has
-   without asking for others. MACHINE_RETURN: rt_sigreturn, in assembly. machine_thread: the thread pointer. */
+   without asking for others. MACHINE_RETURN: rt_sigreturn, in assembly. machine_thread: the thread pointer.
+   machine_page: bytes of a page. */
 #if defined(__x86_64__)
 
 #define MACHINE_ADDRESS_BITS 47
@@ -32,6 +33,8 @@ static inline long machine_call(long number, long a, long b, long c, long d, lon
 
 static inline void machine_pause(void) { __builtin_ia32_pause(); }
 
+static inline uintptr_t machine_page(void) { return 4096; }
+
 static inline uint64_t machine_thread(void) {
     uint64_t pointer;
     __asm__("mov %%fs:0, %0" : "=r"(pointer));
@@ -39,6 +42,8 @@ static inline uint64_t machine_thread(void) {
 }
 
 #elif defined(__aarch64__)
+
+#include <sys/auxv.h>
 
 #define MACHINE_ADDRESS_BITS 48
 #define MACHINE_PAGE_MOST 65536
@@ -59,6 +64,8 @@ static inline long machine_call(long number, long a, long b, long c, long d, lon
 }
 
 static inline void machine_pause(void) { __asm__ volatile("yield"); }
+
+static inline uintptr_t machine_page(void) { return getauxval(AT_PAGESZ); }
 
 static inline uint64_t machine_thread(void) { return (uint64_t)__builtin_thread_pointer(); }
 

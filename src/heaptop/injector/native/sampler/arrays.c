@@ -12,7 +12,6 @@
 #include <sys/mman.h>
 
 enum {
-    PAGE = 4096,
     MAX_SLOTS = 64,        /* two a library that says of memory; there are one or two such libraries */
     DOMAIN_NUMPY = 389047, /* numpy.lib.tracemalloc_domain, and NPY_TRACE_DOMAIN */
     NO_MEMORY = -1,        /* of PyTraceMalloc_Track: the caller gives the block back */
@@ -108,10 +107,11 @@ static bool loaded_has(const struct dl_phdr_info *info, uintptr_t address, size_
 
 /* Whether the linker makes this page read-only when the library is ready; rounded as it does. */
 static bool is_relro(const struct dl_phdr_info *info, uintptr_t address) {
+    uintptr_t page = machine_page();
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *header = &info->dlpi_phdr[i];
         uintptr_t begin = info->dlpi_addr + header->p_vaddr, end = begin + header->p_memsz;
-        if (header->p_type == PT_GNU_RELRO && address >= (begin & -(uintptr_t)PAGE) && address < (end & -(uintptr_t)PAGE))
+        if (header->p_type == PT_GNU_RELRO && address >= (begin & -page) && address < (end & -page))
             return true;
     }
     return false;
@@ -189,15 +189,15 @@ static int protection_of(uintptr_t address) {
 
 /* Put ``value`` into a slot, its page being as the rules want it. False, and nothing has changed, where it is not. */
 static bool store(const struct dl_phdr_info *info, void **place, void *value) {
-    uintptr_t page = (uintptr_t)place & -(uintptr_t)PAGE;
+    uintptr_t size = machine_page(), page = (uintptr_t)place & -size;
     int protection = protection_of(page), wanted = is_relro(info, (uintptr_t)place) ? PROT_READ : PROT_READ | PROT_WRITE;
     if (protection != wanted)
         return false;
-    if (protection == PROT_READ && raw_failed(raw_call(SYS_mprotect, (long)page, PAGE, PROT_READ | PROT_WRITE, 0, 0)))
+    if (protection == PROT_READ && raw_failed(raw_call(SYS_mprotect, (long)page, (long)size, PROT_READ | PROT_WRITE, 0, 0)))
         return false;
     __atomic_store_n(place, value, __ATOMIC_RELEASE);
     if (protection == PROT_READ)
-        raw_call(SYS_mprotect, (long)page, PAGE, PROT_READ, 0, 0);
+        raw_call(SYS_mprotect, (long)page, (long)size, PROT_READ, 0, 0);
     return true;
 }
 

@@ -2,17 +2,15 @@
 #include "heap/owners.h"
 #include "machine.h"
 
-enum { PAGE = 4096 };
-
 static struct owned measure(PyObject *o, struct owners_seen *seen) {
     (void)seen;
     uint64_t data = uint64_at(o, layout.mmap_data), size = uint64_at(o, layout.mmap_size);
     uint64_t position = uint64_at(o, layout.mmap_position), offset = uint64_at(o, layout.mmap_offset);
     if (data == 0) /* closed */
         return (struct owned){0, false};
-    uint64_t room = (size + PAGE - 1) & -(uint64_t)PAGE;
-    bool fits = size > 0 && size < MACHINE_HIGHEST && data % PAGE == 0 && data + room < MACHINE_HIGHEST && position <= size;
-    return fits && offset % PAGE == 0 ? (struct owned){room, false} : OWNED_UNKNOWN;
+    uint64_t page = machine_page(), room = (size + page - 1) & -page;
+    bool fits = size > 0 && size < MACHINE_HIGHEST && data % page == 0 && data + room < MACHINE_HIGHEST && position <= size;
+    return fits && offset % page == 0 ? (struct owned){room, false} : OWNED_UNKNOWN;
 }
 
 static const char *const types[] = {"mmap.mmap", NULL};

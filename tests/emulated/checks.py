@@ -1,0 +1,324 @@
+"""Attaches to targets in the emulated machine and looks whether they are unharmed: run there, never by pytest.
+
+    python -m tests.emulated.checks [attach] [kill] [helper] [sample] [--cycles 20] [--every 1] [--pythons 3.13]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from heaptop.analysis.samples.producers import producers
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.injector.api import AttachOptions, attach_source
+from heaptop.injector.entry import allowed_calls, helper_client, hijack, ptrace
+from heaptop.injector.inspect import interpreter, preflight
+from heaptop.injector.inspect.memory import RemoteMemory, read_mappings
+from heaptop.injector.machine import MACHINE
+from heaptop.injector.session import session
+from heaptop.protocol.messages import Census
+from heaptop.protocol.source import Attached, Ended, Event, Received
+
+PATIENCE: Final = 240.0
+"""Emulated, all takes some twenty times as long as on a machine of its own."""
+SLOWER: Final = 20
+THINGS: Final = 5000
+"""Objects of its own class that target.py keeps."""
+UNHARMED: Final = 7
+WAYS: Final = ("sleep", "compute", "threads")
+GLIBC_HANDLER: Final = 1 << 32
+"""SIGSETXID, which glibc handles from a process's first thread on."""
+LEAK: Final = 2 << 20
+"""Bytes, estimated, after which samples are enough."""
+
+
+def be_patient() -> None:
+    preflight.PATIENCE *= SLOWER  # type: ignore[misc]
+    for module in (session, helper_client):
+        for name in ("HELLO", "CORE", "GOODBYE", "ENDING", "EXIT", "LOOK", ""):
+            constant = f"{name}_PATIENCE".lstrip("_")
+            if hasattr(module, constant):
+                setattr(module, constant, SLOWER * getattr(module, constant))
+    for name in ("HELPER_END", "KILLED_END"):
+        setattr(helper_client, name, SLOWER * getattr(helper_client, name))
+
+
+def pythons() -> dict[str, list[str]]:
+    """By version, the command: those of the machine's root, and those that have a root of their own."""
+    roots = {version: ["chroot", f"/pythons/{version}"] for version in os.listdir("/pythons")}
+    own = [name.removeprefix("python") for name in os.listdir("/usr/bin") if name.startswith("python3.")]
+    commands = {**{version: [] for version in own if "-" not in version}, **roots}
+    return {version: [*commands[version], f"/usr/bin/python{version}"] for version in sorted(commands)}
+
+
+def facts(pid: int) -> dict[str, object]:
+    with open(f"/proc/{pid}/status") as file:
+        lines = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+    return {
+        "threads": lines["Threads"],
+        "tracer": lines["TracerPid"],
+        "blocked": lines["SigBlk"],
+        "caught": int(lines["SigCgt"], 16) & ~GLIBC_HANDLER,
+        "descriptors": sorted(os.listdir(f"/proc/{pid}/fd")),
+    }
+
+
+class Target:
+    def __init__(self, command: list[str], way: str) -> None:
+        arguments = [*command, "/target.py", way]
+        self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == b"ready\n"
+        self.pid = self.process.pid
+        self.before = facts(self.pid)
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def harm(self) -> str:
+        """What is not as it was, after some time; empty when all is. Ends it."""
+        end, now = time.monotonic() + 30, self.before
+        while self.alive and (now := facts(self.pid)) != self.before and time.monotonic() < end:
+            time.sleep(0.1)
+        changed = "" if now == self.before else f"{self.before} became {now}; "
+        self.process.send_signal(signal.SIGUSR1)
+        try:
+            _, said = self.process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return f"{changed}it did not end"
+        code = self.process.returncode
+        return changed + ("" if code == UNHARMED and not said else f"it ended with {code}: {said.decode()[-300:]}")
+
+
+class Waited(Exception):
+    """In vain."""
+
+
+@contextlib.contextmanager
+def session_with(pid: int, sample_interval: int = 0) -> Iterator[list[Event]]:
+    """Attached; the events that have come."""
+    options = AttachOptions(interval=3600.0, wait=PATIENCE, pause_budget=PATIENCE, sample_interval=sample_interval)
+    source = attach_source(pid, options)
+    events: list[Event] = []
+    source.open(events.append)
+    try:
+        wait_for(events, lambda event: isinstance(event, Attached))
+        yield events
+    finally:
+        source.close(PATIENCE)
+
+
+def wait_for(events: list[Event], wanted: Callable[[Event], bool]) -> Event:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        for event in [*events]:
+            if wanted(event):
+                return event
+            if isinstance(event, Ended):
+                raise event.error or Waited("it ended")
+        time.sleep(0.02)
+    raise Waited("nothing came")
+
+
+def attach(command: list[str], way: str, options: argparse.Namespace) -> str:
+    """Cycles of attaching and detaching, with a census each that counts what the target has."""
+    target, times = Target(command, way), []
+    modes: set[str] = set()
+    for _ in range(options.cycles):
+        began = time.monotonic()
+        with session_with(target.pid) as events:
+            times.append(time.monotonic() - began)
+            event = wait_for(events, lambda event: isinstance(event, Received) and isinstance(event.message, Census))
+            assert isinstance(event, Received)
+            census = event.message
+            assert isinstance(census, Census)
+            check_census(census)
+        modes.add(f"{census.mode} ({census.mode_reason})" if census.mode_reason else census.mode)
+    found = target.harm()
+    assert not found, found
+    seconds = f"attached in {statistics.median(times):.1f} s (median), {max(times):.1f} s at most"
+    return f"{options.cycles} cycles, {seconds}, census in mode {', '.join(modes)}"
+
+
+def check_census(census: Census) -> None:
+    """In Python mode, as where the core refuses a version, only what the collector tracks is whole."""
+    assert census.complete or census.mode == "python", census.cut
+    counts: Counter[int] = Counter()
+    for row in census.rows:
+        counts[row.type] += row.count
+    assert THINGS in counts.values(), counts
+
+
+def kill(command: list[str], way: str, options: argparse.Namespace) -> str:
+    """A tracer dies by SIGKILL after each of its requests, in system calls and calls of the stub's routines."""
+    kills = 0
+    for had_pages in (False, True):
+        target, died, last = Target(command, way), True, 1
+        if had_pages:
+            dying_after(target.pid, 0)
+        while died:
+            _, died = dying_after(target.pid, last)
+            kills, last = kills + died, last + options.every
+            time.sleep(0.01)
+            assert target.alive, f"dead after request {last}: {target.harm()}"
+        found = target.harm()
+        assert not found, found
+    return f"a tracer killed {kills} times, after every {options.every}. of its requests"
+
+
+def dying_after(pid: int, last: int) -> tuple[int, bool]:
+    """How many requests a child of this process has made in the target, and whether it was killed."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.write(writing, str(trace(pid, last)).encode())
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        os._exit(code)
+    os.close(writing)
+    with open(reading, "rb") as pipe:
+        said = pipe.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (0, -signal.SIGKILL), code
+    return int(said or 0), code != 0
+
+
+def trace(pid: int, last: int) -> int:
+    made, request = 0, ptrace.request
+
+    def counted(*arguments: int) -> int:
+        nonlocal made
+        result = request(*arguments)
+        made += 1
+        if made == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    ptrace.request = counted  # type: ignore[assignment]
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+    with RemoteMemory(pid, writable=True) as memory:
+        found = interpreter.find_interpreter(pid, memory, read_mappings(pid), os.readlink(f"/proc/{pid}/exe"))
+        plan = type("Plan", (), {"pid": pid, "live_tid": pid})
+        plan.syscall_instruction, plan.restorer = found.syscall_instruction, found.restorer  # type: ignore[attr-defined]
+        assert found.restorer
+        thread = ptrace.StoppedThread(pid, memory)
+        thread.stop(PATIENCE)
+        inside = hijack.HijackedThread(thread, memory, plan)  # type: ignore[arg-type]
+        hijack.check_thread_pointer(inside)
+        assert hijack.is_own_stack(plan, thread)  # type: ignore[arg-type]
+        inside.shelter(None)
+        assert inside.syscall(MACHINE.calls["getpid"]) == pid
+        pages = hijack.find_pages(memory, read_mappings(pid)) or hijack.map_pages(inside)
+        inside.shelter(pages)
+        hijack.sweep(inside, pages)  # what the one before has left open
+        assert inside.call(pages.routine("open_pair"), pages.journal, routine=allowed_calls.OPEN_PAIR) == 0
+        hijack.sweep(inside, pages)
+        thread.release()
+    return made
+
+
+def helper(command: list[str], way: str, options: argparse.Namespace) -> str:
+    """heaptop, or its helper process, dies by SIGKILL at some moment of an attach. Then another one attaches."""
+    target, kills = Target(command, way), 0
+    began = time.monotonic()
+    with session_with(target.pid):
+        whole = time.monotonic() - began
+    for moment in range(options.moments):
+        child = os.fork()
+        if child == 0:
+            with contextlib.suppress(BaseException), session_with(target.pid):
+                pass
+            os._exit(0)
+        time.sleep(whole * moment / options.moments)
+        victims = [child, *children(child)]
+        victim = victims[-1] if moment % 2 else child
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(victim, signal.SIGKILL)
+        kills += 1
+        os.waitpid(child, 0)
+        assert target.alive, f"dead after moment {moment}: {target.harm()}"
+    with session_with(target.pid) as events:
+        wait_for(events, lambda event: isinstance(event, Received) and isinstance(event.message, Census))
+    found = target.harm()
+    assert not found, found
+    return f"{kills} times killed within an attach that takes {whole:.1f} s, then attached"
+
+
+def children(pid: int) -> list[int]:
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(word) for word in file.read().split()]
+    return []
+
+
+def sample(command: list[str], way: str, options: argparse.Namespace) -> str:
+    """The line that keeps blocks is named, with about as many bytes as it has."""
+    del way
+    target, sampling = Target(command, "leak"), Sampling()
+    with session_with(target.pid, sample_interval=4096) as events:
+        taken, row = 0, None
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end and (row is None or row.live.bytes < LEAK):
+            time.sleep(0.2)
+            fresh, taken = events[taken:], len(events)
+            for event in fresh:
+                if isinstance(event, Received):
+                    sampling.feed(event.message)
+            rows = producers(sampling.samples, sampling.sites, "site")
+            row = next((each for each in rows if each.frame is not None and each.frame.function == "leak"), None)
+        assert row is not None, "no samples"
+        assert row.frame is not None
+        with open("/target.py") as file:
+            line = file.readlines()[row.frame.line - 1]
+        assert "keep.append(bytearray" in line, line
+        assert row.live.bytes >= LEAK, row.live
+    found = target.harm()
+    assert not found, found
+    return f"{row.live.bytes >> 10} KiB by line {row.frame.line}"
+
+
+CHECKS: Final = {"attach": attach, "kill": kill, "helper": helper, "sample": sample}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("checks", nargs="*", default=[*CHECKS])
+    parser.add_argument("--cycles", type=int, default=20)
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--moments", type=int, default=10)
+    parser.add_argument("--pythons", default="")
+    options = parser.parse_args()
+    be_patient()
+    system = os.uname()
+    print(f"{system.machine}, Linux {system.release}, pages of {os.sysconf('SC_PAGE_SIZE')} bytes", flush=True)
+    failed = 0
+    for name in options.checks:
+        for version, command in pythons().items():
+            if options.pythons and version not in options.pythons.split(","):
+                continue
+            for way in WAYS if name != "sample" else ("leak",):
+                began = time.monotonic()
+                try:
+                    said = "ok: " + CHECKS[name](command, way, options)
+                except Exception as error:
+                    said, failed = "FAILED: " + "".join(traceback.format_exception_only(error)).strip(), failed + 1
+                print(f"{version} {name} {way} ({time.monotonic() - began:.0f} s) {said}", flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
