@@ -77,6 +77,15 @@ thread is in such a handler: glibc runs it on the alternate stack, and a second 
 GLIBC_HANDLERS: Final = 1 << 31 | 1 << 32
 """What is blocked within glibc's own handlers, of 32 and 33; a program cannot block them by glibc. 34 it can."""
 
+RESTART_CALL: Final = MACHINE.numbers("restart_syscall")
+ENDED_BY_HANDLERS: Final = MACHINE.numbers(
+    *("restart_syscall", "nanosleep", "clock_nanosleep", "pselect6", "ppoll", "rt_sigsuspend")
+)
+ENDED_BY_SOME_HANDLERS: Final = MACHINE.numbers(
+    *("futex", "wait4", "waitid", "accept", "accept4", "read", "recvfrom", "recvmsg", "connect")
+)
+"""System calls that return EINTR after any handler of a signal, and after one without SA_RESTART."""
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _ptrace = _libc.ptrace
 _ptrace.restype = ctypes.c_long
@@ -299,15 +308,15 @@ class StoppedThread:
                 if resume == CONT:
                     request(INTERRUPT, self.tid)  # again: any stop does away with one that is to come
                 request(resume, self.tid, 0, number)
-            elif not is_resolved and number != SYSCALL_STOP:
-                # The kernel decides on the way out of this stop how an interrupted call goes on.
-                is_resolved, resume = True, CONT
-                request(INTERRUPT, self.tid)
-                request(CONT, self.tid)
+            elif not is_resolved and number != SYSCALL_STOP and self._is_in_call():
+                # The kernel decides on the way out how the call continues: see it at the entry. The next stop comes
+                # before it has done anything.
+                is_resolved, resume = True, SYSCALL
+                request(SYSCALL, self.tid)
             elif steps and self._get_mask() & GLIBC_HANDLERS and not self._get_registers().is_resumed(self._read):
                 # In glibc's handler, which the thread that broadcasts a setuid waits for: let it end first. One that
                 # waits with a time-out is in no such handler, and a filter may forbid to resume it.
-                resume, steps = SYSCALL, steps - 1
+                resume, steps, is_resolved = SYSCALL, steps - 1, not MACHINE.resolves_late
                 request(SYSCALL, self.tid)
             elif number == SYSCALL_STOP:
                 # Just out of it. The next stop comes before anything else does, a signal that waits included.
@@ -319,6 +328,9 @@ class StoppedThread:
         self._began = time.monotonic_ns()
         self._save()
         self._attached = True
+
+    def _is_in_call(self) -> bool:
+        return self._get_registers().interrupted(self._read) is not None
 
     def _check_alive(self, status: int) -> None:
         if os.WIFEXITED(status) or os.WIFSIGNALED(status):
@@ -394,6 +406,26 @@ class StoppedThread:
             self.registers.end_wait()
             self._set_registers(self.registers)  # at once: this process may be killed
 
+    def _is_ended_by_a_signal(self) -> bool:
+        """Whether a handler is about to run, for a signal that came while the thread was stopped, after which the
+        interrupted call must return EINTR. Where the kernel decided earlier that it makes the call again, it would: a
+        program that waits for that signal would not notice it (signal(7)).
+
+        A handler with SA_RESTART lets some calls continue. Python's has no such flag and runs for the first thread, so
+        these calls are ended there alone.
+        """
+        call = self.interrupted_syscall
+        if call not in ENDED_BY_HANDLERS and call not in ENDED_BY_SOME_HANDLERS:
+            return False
+        try:
+            lines = Path(f"/proc/{self.tid}/status").read_bytes().split(b"\n")
+        except OSError:  # it was killed
+            return False
+        facts = dict(line.split(b":\t", 1) for line in lines if b":\t" in line)
+        pending, own, handled = (int(facts[name], 16) for name in (b"ShdPnd", b"SigPnd", b"SigCgt"))
+        is_first = int(facts[b"Tgid"]) == self.tid
+        return bool((pending | own) & handled & ~self._mask) and (is_first or call in ENDED_BY_HANDLERS)
+
     def shelter(self, top: int, restorer: int) -> None:
         """Write a signal frame below ``top``, in memory that is free there: what follows ends in it when this process
         is killed. ``restorer`` is the address of an rt_sigreturn. Raises RemoteFault.
@@ -431,11 +463,20 @@ class StoppedThread:
         self._hijack(registers, QUIET_MASK, gate)
         self._run(timeout)  # to its entry
         if gate is None and self._get_registers().call != number:
-            raise RemoteSignal(f"no system call {number} at {instruction:#x}")  # its result would be the target's word
+            self._choose_call(instruction, number)
         self._run(timeout)  # to its exit
         self._check_gate()
         self._set_gate(None)
         return self._get_registers().result
+
+    def _choose_call(self, instruction: int, number: int) -> None:
+        """At an entry: have that call made. Where the interrupted one is made by the same instruction, the kernel has
+        put restart_syscall in its place. Raises RemoteSignal for any other, whose result would be the target's word."""
+        registers = self._get_registers()
+        if not (MACHINE.resolves_late and self.registers.instruction == instruction and registers.call in RESTART_CALL):
+            raise RemoteSignal(f"no system call {number} at {instruction:#x}")
+        registers.choose_call(number)
+        self._set_registers(registers)
 
     def _check_gate(self) -> None:
         if self._gate is not None and self._gate.refused:
@@ -591,6 +632,8 @@ class StoppedThread:
             for kind, data in self._vectors.items():
                 put_set(self.tid, kind, data)
             self._set_mask(self._mask)
+            if MACHINE.resolves_late and self._is_ended_by_a_signal():
+                self.registers.end_wait()
             self._set_registers(self.registers)  # last: until then the frame would do all of it
             request(DETACH, self.tid)
         except ThreadDied:

@@ -10,8 +10,10 @@
 What runs with that frame returns to x30, the address of an rt_sigreturn; the stack pointer is at the frame then.
 
 At a stop the kernel has set up an interrupted call to be made again already: the program counter is at its ``svc``, the
-registers have its arguments. Only when the thread leaves that stop does the kernel decide whether a sleep goes on by
-restart_syscall, and puts that number into x8. So a thread is stopped twice before it is looked at (``resolves_late``).
+registers have its arguments. Only when the thread leaves that stop does the kernel decide whether a sleep continues by
+restart_syscall, and puts that number into x8, also where a tracer has put the program counter back there meanwhile. So
+a thread first goes on to the entry of that call, and is stopped once more (``resolves_late``). A handler that runs
+after that does not end the call: the kernel makes it again, and the tracer has to end it.
 
 Sources: Linux arch/arm64/include/uapi/asm/{sigcontext,ucontext,ptrace}.h, arch/arm64/kernel/{signal,ptrace,syscall}.c
 (6.12).
@@ -90,6 +92,9 @@ class ArmRegisters(Registers):
     def forget_call(self) -> None:
         self.values["call"] = -1
 
+    def choose_call(self, number: int) -> None:
+        self.values["call"] = number
+
     def refuse_call(self) -> None:
         self.values["x0"] = ENOSYS
         self.forget_call()
@@ -137,8 +142,9 @@ CALLS: Final = {
     "pread64": 67, "pselect6": 72, "ppoll": 73, "newfstatat": 79, "fstat": 80, "exit": 93, "exit_group": 94,
     "waitid": 95, "futex": 98, "set_robust_list": 99, "get_robust_list": 100, "nanosleep": 101, "setitimer": 103,
     "clock_gettime": 113, "clock_nanosleep": 115, "sched_setscheduler": 119, "sched_getscheduler": 120,
-    "restart_syscall": 128, "kill": 129, "tgkill": 131, "rt_sigaction": 134, "rt_sigprocmask": 135,
-    "rt_sigtimedwait": 137, "rt_sigreturn": 139, "setpriority": 140, "getpriority": 141, "setrlimit": 164,
+    "restart_syscall": 128, "kill": 129, "tgkill": 131, "rt_sigsuspend": 133, "rt_sigaction": 134,
+    "rt_sigprocmask": 135, "rt_sigtimedwait": 137, "rt_sigreturn": 139, "setpriority": 140, "getpriority": 141,
+    "setrlimit": 164,
     "prctl": 167, "getpid": 172, "getppid": 173, "gettid": 178, "socket": 198, "socketpair": 199, "accept": 202,
     "connect": 203, "recvfrom": 207, "recvmsg": 212, "brk": 214, "munmap": 215, "mremap": 216, "clone": 220,
     "mmap": 222, "mprotect": 226, "madvise": 233, "accept4": 242, "wait4": 260, "getrandom": 278,

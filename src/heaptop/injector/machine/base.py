@@ -66,6 +66,10 @@ class Registers(ABC):
         again."""
 
     @abstractmethod
+    def choose_call(self, number: int) -> None:
+        """At an entry: that one is made."""
+
+    @abstractmethod
     def refuse_call(self) -> None:
         """At an entry: it is not made, and returns ENOSYS."""
 
@@ -134,7 +138,7 @@ class Machine(ABC):
     descriptor_is_below: ClassVar[bool]
     """Whether glibc's struct pthread is below what the thread pointer leads to; else it begins there."""
     resolves_late: ClassVar[bool]
-    """Whether it shows only at a thread's second stop how the kernel continues what the first one interrupted."""
+    """Whether it shows only when the thread leaves its stop how the kernel continues what that has interrupted."""
 
     @abstractmethod
     def registers(self, get: GetSet) -> Registers: ...

@@ -10,7 +10,8 @@
 
 /* machine_call: a system call, with what the kernel returns. MACHINE_ADDRESS_BITS: of the addresses that a program has
    without asking for others. MACHINE_RETURN: rt_sigreturn, in assembly. machine_thread: the thread pointer.
-   machine_page: bytes of a page. */
+   machine_page: bytes of a page. MACHINE_JUMP_SLOT and MACHINE_GLOB_DAT (of <elf.h>): relocations that put in the address
+   of a function. */
 #if defined(__x86_64__)
 
 #define MACHINE_ADDRESS_BITS 47
@@ -18,6 +19,8 @@
 #define MACHINE_AUDIT_ARCH 0xC000003Eu
 #define MACHINE_DLSYM "dlsym@GLIBC_2.2.5"
 #define MACHINE_RETURN "mov $15, %eax\n\tsyscall"
+#define MACHINE_JUMP_SLOT R_X86_64_JUMP_SLOT
+#define MACHINE_GLOB_DAT R_X86_64_GLOB_DAT
 
 static inline long machine_call(long number, long a, long b, long c, long d, long e, long f) {
     register long r10 __asm__("r10") = d;
@@ -50,6 +53,8 @@ static inline uint64_t machine_thread(void) {
 #define MACHINE_AUDIT_ARCH 0xC00000B7u
 #define MACHINE_DLSYM "dlsym@GLIBC_2.17"
 #define MACHINE_RETURN "mov x8, #139\n\tsvc #0"
+#define MACHINE_JUMP_SLOT R_AARCH64_JUMP_SLOT
+#define MACHINE_GLOB_DAT R_AARCH64_GLOB_DAT
 
 static inline long machine_call(long number, long a, long b, long c, long d, long e, long f) {
     register long x8 __asm__("x8") = number;

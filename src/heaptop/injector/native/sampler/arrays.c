@@ -224,7 +224,7 @@ static bool settle(const struct dl_phdr_info *info, void **place, unsigned type,
         return true;
     }
     bool is_lazy =
-        type == R_X86_64_JUMP_SLOT && !is_relro(info, (uintptr_t)place) && loaded_has(info, (uintptr_t)found, 1, PF_X);
+        type == MACHINE_JUMP_SLOT && !is_relro(info, (uintptr_t)place) && loaded_has(info, (uintptr_t)found, 1, PF_X);
     if (found != pair->theirs && !is_lazy)
         return false;
     if (slot == NULL && arrays.count == MAX_SLOTS)
@@ -252,7 +252,7 @@ static bool settle_all(const struct dl_phdr_info *info) {
             const ElfW(Sym) *symbol = &r.symbols[ELF64_R_SYM(entry->r_info)];
             struct pair pair;
             uintptr_t place = info->dlpi_addr + entry->r_offset;
-            if ((type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT) && symbol->st_name < r.strings_size &&
+            if ((type == MACHINE_JUMP_SLOT || type == MACHINE_GLOB_DAT) && symbol->st_name < r.strings_size &&
                 find_pair(r.strings + symbol->st_name, &pair) && place % sizeof(void *) == 0 &&
                 loaded_has(info, place, sizeof(void *), PF_W))
                 settled = settle(info, (void **)place, type, &pair) && settled;

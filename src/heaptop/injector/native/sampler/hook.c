@@ -176,6 +176,8 @@ static bool install(int domain) {
     }
     struct allocator mine = ours[place][domain];
     mine.context = top.context;
+    /* Who has another GIL takes our functions as soon as they are there: what they forward to must be there before. */
+    __atomic_thread_fence(__ATOMIC_RELEASE);
     symbols.set_allocator(python_domain[domain], &mine);
     return installed[domain] = true;
 }
