@@ -124,7 +124,7 @@ release: $(DEV) ## all three, from one build
 try-wheel: $(DEV) ## as root: the wheel of dist/ in fresh systems of Debian: install, demo, uninstall
 	PYTHON=$(BIN)/python .ci/try-wheel dist/heaptop-*.whl
 
-aarch64: $(DEV) ## on an emulated 64-bit ARM machine: attach, kill -9, samples; an hour or more: make aarch64 CHECKS="attach --cycles 5"
+aarch64: $(DEV) ## on an emulated 64-bit ARM machine: attach, kill -9, samples; some hours, less with: make aarch64 CHECKS="attach --cycles 5"
 	PYTHON=$(BIN)/python .ci/aarch64 4k $(CHECKS)
 
 clean:

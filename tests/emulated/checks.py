@@ -1,6 +1,6 @@
 """Attaches to targets in the emulated machine and looks whether they are unharmed: run there, never by pytest.
 
-    python -m tests.emulated.checks [attach] [kill] [helper] [sample] [--cycles 20] [--every 1] [--pythons 3.13]
+    python -m tests.emulated.checks [CHECK...] [--cycles 20] [--every 1] [--moments 10] [--pythons 3.13] [--ways sleep]
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import select
 import signal
 import statistics
 import subprocess
@@ -16,11 +17,13 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final
 
 from heaptop.analysis.samples.producers import producers
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.injector.api import AttachOptions, attach_source
+from heaptop.errors import UnsupportedArchitecture
+from heaptop.injector.api import AttachOptions, attach_source, launch_source
 from heaptop.injector.entry import allowed_calls, helper_client, hijack, ptrace
 from heaptop.injector.inspect import interpreter, preflight
 from heaptop.injector.inspect.memory import RemoteMemory, read_mappings
@@ -36,8 +39,11 @@ THINGS: Final = 5000
 """Objects of its own class that target.py keeps."""
 UNHARMED: Final = 7
 WAYS: Final = ("sleep", "compute", "threads")
+WAYS_REFUSED: Final = ("sleep", "filter")
+WAITS: Final = tuple(f"wait-{name}" for name in ("pause", "sleep", "select", "poll", "accept", "read", "lock"))
 GLIBC_HANDLER: Final = 1 << 32
 """SIGSETXID, which glibc handles from a process's first thread on."""
+LEAKS: Final = ("leak", "leak_arrays")
 LEAK: Final = 2 << 20
 """Bytes, estimated, after which samples are enough."""
 
@@ -78,9 +84,16 @@ class Target:
         arguments = [*command, "/target.py", way]
         self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert self.process.stdout is not None
-        assert self.process.stdout.readline() == b"ready\n"
+        if self.process.stdout.readline() != b"ready\n":
+            raise Waited(self.process.communicate()[1].decode()[-500:])
         self.pid = self.process.pid
         self.before = facts(self.pid)
+
+    def has_noticed(self, seconds: float = 30) -> bool:
+        """Whether its handler has run, or its nap has ended."""
+        assert self.process.stdout is not None
+        number = self.process.stdout.fileno()
+        return bool(select.select([number], [], [], seconds)[0]) and os.read(number, 8) == b"noticed\n"
 
     @property
     def alive(self) -> bool:
@@ -178,14 +191,15 @@ def kill(command: list[str], way: str, options: argparse.Namespace) -> str:
     return f"a tracer killed {kills} times, after every {options.every}. of its requests"
 
 
-def dying_after(pid: int, last: int) -> tuple[int, bool]:
-    """How many requests a child of this process has made in the target, and whether it was killed."""
+def dying_after(pid: int, last: int, meanwhile: int = 0) -> tuple[int, bool]:
+    """How many requests a child of this process has made in the target, and whether it was killed. ``meanwhile``: a
+    signal that it sends while the thread is stopped."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            os.write(writing, str(trace(pid, last)).encode())
+            os.write(writing, str(trace(pid, last, meanwhile)).encode())
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -198,7 +212,7 @@ def dying_after(pid: int, last: int) -> tuple[int, bool]:
     return int(said or 0), code != 0
 
 
-def trace(pid: int, last: int) -> int:
+def trace(pid: int, last: int, meanwhile: int) -> int:
     made, request = 0, ptrace.request
 
     def counted(*arguments: int) -> int:
@@ -227,9 +241,117 @@ def trace(pid: int, last: int) -> int:
         inside.shelter(pages)
         hijack.sweep(inside, pages)  # what the one before has left open
         assert inside.call(pages.routine("open_pair"), pages.journal, routine=allowed_calls.OPEN_PAIR) == 0
+        if meanwhile:
+            os.kill(pid, meanwhile)
         hijack.sweep(inside, pages)
         thread.release()
     return made
+
+
+def signals(command: list[str], way: str, options: argparse.Namespace) -> str:
+    """A signal that comes while the thread is stopped in a call is noticed when it is released."""
+    target = Target(command, way)
+    for turn in range(options.cycles):
+        time.sleep(0.3)  # it is in the call by now
+        dying_after(target.pid, 0, signal.SIGUSR2)
+        assert target.has_noticed(), f"the signal of turn {turn} was not noticed: {target.harm()}"
+    found = target.harm()
+    assert not found, found
+    return f"{options.cycles} times"
+
+
+def naps(command: list[str], way: str, options: argparse.Namespace) -> str:
+    """A sleep of four seconds ends, also where it is interrupted more often than that."""
+    target, visits = Target(command, way), 0
+    while not target.has_noticed(0.3):
+        assert visits < 100, f"it still sleeps: {target.harm()}"
+        dying_after(target.pid, 0)
+        visits += 1
+    assert visits > 1
+    found = target.harm()
+    assert not found, found
+    del options
+    return f"ended after {visits} interruptions"
+
+
+def ends(command: list[str], way: str, options: argparse.Namespace) -> str:
+    """A program that ends by itself at some moment of an attach ends as it does alone."""
+    target = Target(command, way)
+    began = time.monotonic()
+    with session_with(target.pid):
+        whole = time.monotonic() - began
+    found = target.harm()
+    assert not found, found
+    for moment in range(options.moments):
+        target = Target(command, way)
+        child = os.fork()
+        if child == 0:
+            with contextlib.suppress(BaseException), session_with(target.pid):
+                pass
+            os._exit(0)
+        time.sleep(whole * moment / options.moments)
+        target.process.send_signal(signal.SIGUSR1)
+        _, said = target.process.communicate(timeout=PATIENCE)
+        os.waitpid(child, 0)
+        assert (target.process.returncode, said) == (UNHARMED, b""), (moment, target.process.returncode, said)
+    return f"ended {options.moments} times within an attach that takes {whole:.1f} s"
+
+
+def refuse(command: list[str], way: str, options: argparse.Namespace) -> str:
+    """What was not shown on this machine is refused with its reason, and nothing is touched."""
+    del options
+    target = Target(command, way)
+    refusals = []
+    cases: dict[str, AttachOptions | None] = {"--no-inject": None}
+    if command[-1] >= "/usr/bin/python3.14":
+        cases["PEP 768"] = AttachOptions(backend="pep768")
+    if way == "filter":
+        cases = {"a seccomp filter": AttachOptions(), "seccomp filter": AttachOptions(allow_seccomp=True)}
+    for words, attach_options in cases.items():
+        try:
+            if attach_options is None:
+                preflight.check(target.pid, enter=False)
+            else:
+                source = attach_source(target.pid, attach_options)
+                events: list[Event] = []
+                source.open(events.append)
+                try:
+                    wait_for(events, lambda event: isinstance(event, Attached))
+                finally:
+                    source.close(PATIENCE)
+        except UnsupportedArchitecture as error:
+            refusals.append(str(error))
+        assert words in "".join(refusals[-1:]), f"{words}: was not refused, but {refusals}"
+    found = target.harm()
+    assert not found, found
+    return " ".join(refusals)
+
+
+def commands(command: list[str], way: str, options: argparse.Namespace) -> str:
+    """What a person types, each in a process of its own."""
+    del options
+    target = Target(command, way)
+    pid, dump = str(target.pid), "/tmp/heap.dump"
+    done = [
+        typed("Thing", "census", pid),
+        typed("Thing", "why", pid, "Thing"),
+        typed("", "waste", pid),
+        typed("", "dump", pid, "-o", dump, "--force"),
+        typed("Thing", "census", dump),
+    ]
+    found = target.harm()
+    assert not found, found
+    return ", ".join(done)
+
+
+def typed(word: str, *arguments: str) -> str:
+    """Run heaptop with those arguments, and look for a word in what it prints."""
+    began = time.monotonic()
+    command = [sys.executable, "-m", "heaptop", *arguments]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert run.returncode == 0, (arguments, run.returncode, run.stdout[-500:], run.stderr[-1500:])
+    assert word in run.stdout, (arguments, run.stdout[-1500:])
+    return f"{arguments[0]} {time.monotonic() - began:.0f} s"
 
 
 def helper(command: list[str], way: str, options: argparse.Namespace) -> str:
@@ -267,40 +389,84 @@ def children(pid: int) -> list[int]:
 
 def sample(command: list[str], way: str, options: argparse.Namespace) -> str:
     """The line that keeps blocks is named, with about as many bytes as it has."""
-    del way
-    target, sampling = Target(command, "leak"), Sampling()
+    del options
+    root = command[1] if command[0] == "chroot" else ""
+    if way == "arrays" and not os.path.exists(f"{root}/arrays"):
+        return "not tried: this Python has no NumPy"
+    target = Target(command, way)
     with session_with(target.pid, sample_interval=4096) as events:
-        taken, row = 0, None
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end and (row is None or row.live.bytes < LEAK):
-            time.sleep(0.2)
-            fresh, taken = events[taken:], len(events)
-            for event in fresh:
-                if isinstance(event, Received):
-                    sampling.feed(event.message)
-            rows = producers(sampling.samples, sampling.sites, "site")
-            row = next((each for each in rows if each.frame is not None and each.frame.function == "leak"), None)
-        assert row is not None, "no samples"
-        assert row.frame is not None
-        with open("/target.py") as file:
-            line = file.readlines()[row.frame.line - 1]
-        assert "keep.append(bytearray" in line, line
-        assert row.live.bytes >= LEAK, row.live
-    found = target.harm()
-    assert not found, found
+        found = find_leak(events)
+    harm = target.harm()
+    assert not harm, harm
+    return found
+
+
+def find_leak(events: list[Event]) -> str:
+    sampling, taken, row = Sampling(), 0, None
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and (row is None or row.live.bytes < LEAK):
+        time.sleep(0.2)
+        fresh, taken = events[taken:], len(events)
+        for event in fresh:
+            if isinstance(event, Received):
+                sampling.feed(event.message)
+        rows = producers(sampling.samples, sampling.sites, "site")
+        row = next((each for each in rows if each.frame is not None and each.frame.function in LEAKS), None)
+    assert row is not None, "no samples"
+    assert row.frame is not None
+    with open("/target.py") as file:
+        line = file.readlines()[row.frame.line - 1]
+    assert ".append(" in line, line
+    assert row.live.bytes >= LEAK, row.live
     return f"{row.live.bytes >> 10} KiB by line {row.frame.line}"
 
 
-CHECKS: Final = {"attach": attach, "kill": kill, "helper": helper, "sample": sample}
+def run(command: list[str], way: str, options: argparse.Namespace) -> str:
+    """A program that heaptop starts: a census and its leak."""
+    del options
+    if len(command) > 1:
+        return "not tried: this Python has a root of its own"
+    output = Path("/tmp/output.txt")
+    asked = AttachOptions(interval=3600.0, wait=PATIENCE, pause_budget=PATIENCE, sample_interval=4096)
+    source = launch_source(["/target.py", way], python=command[0], output=output, options=asked, force=True)
+    events: list[Event] = []
+    source.open(events.append)
+    try:
+        attached = wait_for(events, lambda event: isinstance(event, Attached))
+        wait_for(events, lambda event: isinstance(event, Received) and isinstance(event.message, Census))
+        found = find_leak(events)
+    finally:
+        source.close(PATIENCE)
+    assert isinstance(attached, Attached)
+    os.kill(attached.target.pid, signal.SIGUSR1)
+    assert output.read_text() == "ready\n", output.read_text()
+    return found
+
+
+CHECKS: Final = {
+    "attach": (attach, (*WAYS, "signals", "fork", "setuid")),
+    "kill": (kill, (*WAYS, "registers", "nap")),
+    "vectors": (kill, ("vectors",)),  # on a processor that has SVE
+    "signals": (signals, WAITS),
+    "naps": (naps, ("wait-nap",)),
+    "ends": (ends, ("sleep", "threads")),
+    "refuse": (refuse, WAYS_REFUSED),
+    "helper": (helper, WAYS),
+    "sample": (sample, ("leak", "arrays")),
+    "run": (run, ("leak",)),
+    "commands": (commands, ("sleep",)),
+}
+OF_SOME_PROCESSORS: Final = ("vectors",)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser()
-    parser.add_argument("checks", nargs="*", default=[*CHECKS])
+    parser.add_argument("checks", nargs="*", default=[name for name in CHECKS if name not in OF_SOME_PROCESSORS])
     parser.add_argument("--cycles", type=int, default=20)
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--moments", type=int, default=10)
     parser.add_argument("--pythons", default="")
+    parser.add_argument("--ways", default="")
     options = parser.parse_args()
     be_patient()
     system = os.uname()
@@ -310,10 +476,13 @@ def main() -> int:
         for version, command in pythons().items():
             if options.pythons and version not in options.pythons.split(","):
                 continue
-            for way in WAYS if name != "sample" else ("leak",):
+            check, ways = CHECKS[name]
+            for way in ways:
+                if options.ways and way not in options.ways.split(","):
+                    continue
                 began = time.monotonic()
                 try:
-                    said = "ok: " + CHECKS[name](command, way, options)
+                    said = "ok: " + check(command, way, options)
                 except Exception as error:
                     said, failed = "FAILED: " + "".join(traceback.format_exception_only(error)).strip(), failed + 1
                 print(f"{version} {name} {way} ({time.monotonic() - began:.0f} s) {said}", flush=True)
