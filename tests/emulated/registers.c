@@ -14,28 +14,33 @@ __attribute__((used)) static struct timespec registers_nap = {0, 20000000};
 #define ALL "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30"
 #define ADDRESS(name) "adrp x0, " name "\n add x0, x0, :lo12:" name "\n"
 
-__asm__(".type registers_hold, %function\n"
-        "registers_hold:\n"
-        " stp x29, x30, [sp, -160]!\n stp d8, d9, [sp, 96]\n stp d10, d11, [sp, 112]\n stp d12, d13, [sp, 128]\n"
-        " stp d14, d15, [sp, 144]\n stp x19, x20, [sp, 16]\n stp x21, x22, [sp, 32]\n stp x23, x24, [sp, 48]\n"
-        " stp x25, x26, [sp, 64]\n stp x27, x28, [sp, 80]\n"
-        " " ADDRESS("registers_wanted")
-        " .irp v," ALL ",31\n ldr q\\v, [x0, 256 + 16 * \\v]\n .endr\n"
-        " ldr x1, [x0, 8 * 31]\n msr nzcv, x1\n"
-        " .irp r," ALL "\n .if \\r\n ldr x\\r, [x0, 8 * \\r]\n .endif\n .endr\n"
-        " " ADDRESS("registers_kind") " ldr x0, [x0]\n cbnz x0, 1f\n"
-        " mov x0, 0x400000\n"
-        "0: sub x0, x0, 1\n cbnz x0, 0b\n b 2f\n"
-        "1: " ADDRESS("registers_nap") " mov x1, 0\n mov x8, 101\n svc 0\n"
-        "2: str x0, [sp, -16]!\n"
-        " " ADDRESS("registers_seen")
-        " .irp r," ALL "\n .if \\r\n str x\\r, [x0, 8 * \\r]\n .endif\n .endr\n"
-        " mrs x1, nzcv\n str x1, [x0, 8 * 31]\n"
-        " .irp v," ALL ",31\n str q\\v, [x0, 256 + 16 * \\v]\n .endr\n"
-        " ldr x1, [sp], 16\n str x1, [x0]\n"
-        " ldp x19, x20, [sp, 16]\n ldp x21, x22, [sp, 32]\n ldp x23, x24, [sp, 48]\n"
-        " ldp x25, x26, [sp, 64]\n ldp x27, x28, [sp, 80]\n ldp d8, d9, [sp, 96]\n ldp d10, d11, [sp, 112]\n"
-        " ldp d12, d13, [sp, 128]\n ldp d14, d15, [sp, 144]\n ldp x29, x30, [sp], 160\n ret\n");
+__asm__(
+    ".type registers_hold, %function\n"
+    "registers_hold:\n"
+    " stp x29, x30, [sp, -160]!\n stp d8, d9, [sp, 96]\n stp d10, d11, [sp, 112]\n stp d12, d13, [sp, 128]\n"
+    " stp d14, d15, [sp, 144]\n stp x19, x20, [sp, 16]\n stp x21, x22, [sp, 32]\n stp x23, x24, [sp, 48]\n"
+    " stp x25, x26, [sp, 64]\n stp x27, x28, [sp, 80]\n"
+    " " ADDRESS(
+        "registers_wanted") " .irp v," ALL ",31\n ldr q\\v, [x0, 256 + 16 * \\v]\n .endr\n"
+                            " ldr x1, [x0, 8 * 31]\n msr nzcv, x1\n"
+                            " .irp r," ALL "\n .if \\r\n ldr x\\r, [x0, 8 * \\r]\n .endif\n .endr\n"
+                            " " ADDRESS(
+                                "registers_kind") " ldr x0, [x0]\n cbnz x0, 1f\n"
+                                                  " mov x0, 0x400000\n"
+                                                  "0: sub x0, x0, 1\n cbnz x0, 0b\n b 2f\n"
+                                                  "1: " ADDRESS(
+                                                      "registers_nap") " mov x1, 0\n mov x8, 101\n svc 0\n"
+                                                                       "2: str x0, [sp, -16]!\n"
+                                                                       " " ADDRESS(
+                                                                           "registers_seen") " .irp r," ALL
+                                                                                             "\n .if \\r\n str x\\r, [x0, 8 * \\r]\n .endif\n .endr\n"
+                                                                                             " mrs x1, nzcv\n str x1, [x0, 8 * 31]\n"
+                                                                                             " .irp v," ALL
+                                                                                             ",31\n str q\\v, [x0, 256 + 16 * \\v]\n .endr\n"
+                                                                                             " ldr x1, [sp], 16\n str x1, [x0]\n"
+                                                                                             " ldp x19, x20, [sp, 16]\n ldp x21, x22, [sp, 32]\n ldp x23, x24, [sp, 48]\n"
+                                                                                             " ldp x25, x26, [sp, 64]\n ldp x27, x28, [sp, 80]\n ldp d8, d9, [sp, 96]\n ldp d10, d11, [sp, 112]\n"
+                                                                                             " ldp d12, d13, [sp, 128]\n ldp d14, d15, [sp, 144]\n ldp x29, x30, [sp], 160\n ret\n");
 extern void registers_hold(void) __asm__("registers_hold");
 
 /* 0: all came back; else the number of a word that did not, from 1 on. */

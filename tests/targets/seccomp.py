@@ -24,7 +24,7 @@ import tracemalloc  # noqa: F401
 
 from steady import ready
 
-# linecache to tracemalloc: what a fork imports to show a warning, which `getdents64` would be needed for (docs/known-issues.md)
+# linecache to tracemalloc: else a fork that warns imports them, and lists folders for that (docs/known-issues.md)
 
 LOAD, AND_JUMP, EQUAL, RETURN = 0x20, 0x45, 0x15, 0x06  # BPF_LD+W+ABS, BPF_JMP+JSET, +JEQ, BPF_RET
 ALLOW, ERRNO_EPERM, KILL_PROCESS = 0x7FFF0000, 0x00050001, 0x80000000

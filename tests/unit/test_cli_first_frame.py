@@ -73,11 +73,12 @@ def test_the_first_frame_says_what_is_attached_to(first_frame: dict[str, Any]) -
 ALLOWED = {
     "analysis": ["text"],
     "analysis.text": ["time_words", "units"],
-    "injector": ["inspect"],
+    "injector": ["inspect", "machine"],
     "injector.inspect": [
         *["containers", "elf", "interpreter", "layout", "memory", "preflight", "privileges"],
-        *["proc", "process", "target_files"],
+        *["proc", "process", "target_files", "unshown"],
     ],
+    "injector.machine": ["aarch64", "base", "x86_64"],
     "protocol": ["text"],
     "tui": ["app", "charts", "keys", "screens", "state", "terminal", "text"],
     "tui.charts": ["chart_style", "palette", "raster"],

@@ -247,7 +247,7 @@ def test_a_guard_keeps_no_course_of_what_is_sampled(folder: Path) -> None:
         for _ in range(20):
             hosted.sources[1].tick()
         assert eventually(lambda: len(guard._watch.history.ticks) > 20)
-        assert len(guard._watch.sampling._moments._snapshots) == 0
+        assert len(guard._watch.sampling._moments._records) == 0
 
 
 def test_a_service_without_a_rule_has_no_guard(folder: Path) -> None:
