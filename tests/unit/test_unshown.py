@@ -1,18 +1,15 @@
 """On a machine where not all was shown, the rest is refused before anything is stopped."""
 
 import platform
-from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from heaptop.errors import UnsupportedArchitecture
-from heaptop.injector.backends.run import RunBackend
 from heaptop.injector.inspect import preflight, unshown
 from heaptop.injector.machine import KNOWN
-from heaptop.injector.preload.malloc_table import MallocTable
 from heaptop.injector.requests import AttachOptions, Launch, Request
+from heaptop.injector.session.session import connect
 
 
 @pytest.fixture
@@ -39,14 +36,10 @@ def test_what_was_not_shown_is_refused_on_aarch64() -> None:
 
 
 @pytest.mark.usefixtures("on_aarch64")
-def test_a_program_is_started_without_its_native_memory() -> None:
-    plain = Launch(("prog.py",), "python3", Path("output"))
-    native = replace(plain, native=cast(MallocTable, object()))
-    refusals = [
-        RunBackend().refusal(Request(AttachOptions(), "", lambda phase, seconds: None, launch=launch))
-        for launch in (plain, native)
-    ]
-    assert [type(refusal) for refusal in refusals] == [type(None), UnsupportedArchitecture]
+def test_no_program_is_started() -> None:
+    launch = Launch(("prog.py",), "no-python", Path("output"))
+    with pytest.raises(UnsupportedArchitecture, match="heaptop run"):
+        connect(Request(AttachOptions(), "", lambda phase, seconds: None, launch=launch))
 
 
 def test_on_x86_64_nothing_of_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

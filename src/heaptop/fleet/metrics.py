@@ -84,7 +84,7 @@ class HostMeters:
         self.attaches = Counter("heaptop_attaches_total", "Processes attached to.", registry=self.registry)
         self.censuses = Counter("heaptop_censuses_total", "Censuses taken.", registry=self.registry)
         self.agent_cpu = Counter(
-            "heaptop_agent_cpu_seconds_total",
+            "heaptop_agent_cpu_seconds",
             "CPU time that heaptop's agents, and the clones they count in, took in all processes.",
             unit="seconds",
             registry=self.registry,

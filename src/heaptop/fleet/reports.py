@@ -158,8 +158,8 @@ class GuardReport:
 
     @property
     def _growth_seconds(self) -> float:
-        snapshots = self.history.records
-        return (snapshots[-1].time_ns - snapshots[0].time_ns) / 1e9 if snapshots else 0.0
+        records = self.history.records
+        return (records[-1].time_ns - records[0].time_ns) / 1e9 if records else 0.0
 
     def _sites(self) -> list[ReportRow]:
         latest = self.history.latest

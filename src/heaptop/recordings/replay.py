@@ -144,7 +144,7 @@ class ReplaySource:
                     history.feed(event.message)
                     if isinstance(event.message, Tick) and history.latest is not None:
                         shown.setdefault(history.latest.time_ns, event.message.time_ns)
-        heap = [(snapshot.time_ns, snapshot.total.bytes) for snapshot in history.records]
+        heap = [(record.time_ns, record.total.bytes) for record in history.records]
         rss = [(tick.time_ns, tick.rss) for tick in history.ticks if tick.rss is not None]
         self._deliver(WholeCourse(tuple(heap), tuple(rss), shown))
 

@@ -203,7 +203,7 @@ class RecentMoments:
 
     def __init__(self) -> None:
         self._of: tuple[str, str] = ("", "")
-        self._sums: dict[int, tuple[SiteRecord, dict[str, int]]] = {}  # by id(), which the snapshot beside keeps
+        self._sums: dict[int, tuple[SiteRecord, dict[str, int]]] = {}  # by id(), which the record beside keeps
 
     def trend(self, moments: Sequence[SiteRecord], key: str, where: Filter) -> Callable[[str], tuple[int, ...]]:
         """Of a name of ``key``, ``site`` or ``module``: its bytes at the last :data:`TREND` moments, oldest first."""

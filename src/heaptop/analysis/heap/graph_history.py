@@ -1,6 +1,6 @@
 """Graph censuses over time: all objects by what keeps them, as records that charts and tables are cut from.
 
-A graph census is two answers of an open record about all its objects: by type and kind of root, and by type
+A graph census is two answers of an open snapshot about all its objects: by type and kind of root, and by type
 and set of retainers. Neither knows what the other does, so they are two histories.
 """
 

@@ -206,8 +206,8 @@ class Courses:
         another."""
         if self._at.rounds:
             return ()
-        snapshots, first = self._at.history.records, self._at.marks[0].facts.time_ns
-        times = [each.time_ns for each in snapshots]
+        records, first = self._at.history.records, self._at.marks[0].facts.time_ns
+        times = [each.time_ns for each in records]
         begin, end = bisect_left(times, first), bisect_right(times, self._at.last.time_ns)
         if end - begin < 2:
             return ()
@@ -216,10 +216,10 @@ class Courses:
         seen = tuple(
             (
                 (times[place] - first) / 1e9,
-                sum(cell.bytes if in_bytes else cell.count for cell in snapshots[place].cells if cell.type == type),
+                sum(cell.bytes if in_bytes else cell.count for cell in records[place].cells if cell.type == type),
             )
             for place in places
-            if place < end and _is_whole(snapshots[place].census)
+            if place < end and _is_whole(records[place].census)
         )
         return seen if any(count for _, count in seen) else ()
 

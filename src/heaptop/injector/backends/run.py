@@ -41,12 +41,12 @@ class RunBackend:
     name = "run"
 
     def refusal(self, request: Request) -> HeaptopError | None:
-        if request.launch is None:
-            return InjectionFailed("No command to start.")
-        return unshown_error("to native memory (--native)") if request.launch.native else None
+        return None if request.launch is not None else InjectionFailed("No command to start.")
 
     def connect(self, request: Request) -> Connection:
         assert request.launch is not None
+        if (unshown := unshown_error("to a program that it starts (heaptop run)")) is not None:
+            raise unshown
         ours, theirs = socket.socketpair()
         hijack.sign(ours)
         reader, writer = os.pipe()

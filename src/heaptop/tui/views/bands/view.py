@@ -357,7 +357,7 @@ class BandsView(LevelView[Level]):
 
     def _goes(self, key: str) -> bool:
         """Whether it goes together with the filter, and there is something to distinguish by it."""
-        if key == "interpreter" and not any(snapshot.has_interpreters for snapshot in self.now.records[-1:]):
+        if key == "interpreter" and not any(record.has_interpreters for record in self.now.records[-1:]):
             return False
         try:
             self._origin(Level(key, self.where))
