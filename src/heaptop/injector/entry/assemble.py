@@ -23,7 +23,7 @@ def assemble(name: str = "stub") -> tuple[bytes, dict[str, int]]:
     with tempfile.TemporaryDirectory() as folder:
         listing, binary = Path(folder, "stub.o"), Path(folder, "stub.bin")
         source = str(HERE / f"{name}.S")
-        subprocess.run([f"{prefix}as", *options, source, "-o", str(listing)], check=True)
+        subprocess.run([f"{prefix}as", "-I", str(HERE), *options, source, "-o", str(listing)], check=True)
         subprocess.run([f"{prefix}objcopy", "-O", "binary", "-j", ".text", str(listing), str(binary)], check=True)
         symbols = subprocess.run([f"{prefix}nm", str(listing)], check=True, capture_output=True, text=True).stdout
         fields = [line.split() for line in symbols.splitlines()]

@@ -13,52 +13,7 @@
         .intel_syntax noprefix
         .text
 
-        .set    IS_INITIALIZED, 0
-        .set    IS_FINALIZING,  8
-        .set    ENSURE,         16
-        .set    RELEASE,        24
-        .set    DICT_NEW,       32
-        .set    COMPILE_STRING, 40
-        .set    DEC_REF,        48
-        .set    ERR_CLEAR,      56
-        .set    PTHREAD_SELF,   64
-        .set    PTHREAD_DETACH, 72
-        .set    PTHREAD_CREATE, 80
-        .set    THREAD_MAIN,    88
-        .set    CLAIM,          96
-        .set    STATE,          100
-        .set    CANCELLED,      104
-        .set    CREATE_RC,      108
-        .set    PENDING_RAN,    112
-        .set    PTHREAD,        120
-        .set    FD,             152
-        .set    OUTCOME,        156
-        .set    TID,            160
-        .set    PID,            164
-        .set    GILSTATE,       168
-        .set    HAS_STATE,      172
-        .set    NAMESPACE,      176
-        .set    NAME,           184
-        .set    EVAL_CODE,      200
-        .set    GET_BUILTINS,   208
-        .set    SET_ITEM,       216
-        .set    COMPILED,       224
-        .set    SAVE_THREAD,    232
-        .set    RESTORE_THREAD, 240
-        .set    ATTR_INIT,      248
-        .set    ATTR_SETSTACKSIZE, 256
-        .set    ATTR_DESTROY,   264
-        .set    STACK_SIZE,     272
-        .set    MAIN_INTERPRETER, 280
-        .set    NEW_STATE,      288
-        .set    CLOCK_GETTIME,  296
-        .set    PENDING_FROM,   304
-        .set    GIL_FROM,       320
-        .set    PENDING_TO,     336
-        .set    CORE_AGAIN,     352
-        .set    STATE_GET,      360
-        .set    ENTER_TRACING,  368
-        .set    BOOTSTRAP,      376
+        .include "stub_fields.S"
 
         .set    PAIR,           0       # stub.Journal
         .set    FIRST_FD,       8
