@@ -18,7 +18,7 @@ from tests.interpreters import Interpreter
 from tests.support import engines
 from tests.support.engines import queried
 from tests.support.processes import PATIENCE, eventually, running
-from tests.support.serving import RULE, serving
+from tests.support.serving import RULE, serving, shipped_environment
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 RULES: Final = DEPLOY / "prometheus-rules.yml"
@@ -122,6 +122,11 @@ def test_what_is_shipped_uses_metrics_that_are_served(file: Path) -> None:
         assert documented_or_own or base.removesuffix("_total") in own, name
     recorded = set(re.findall(r"record: (\S+)", text))
     assert set(MADE_BY_RULES.findall(text)) <= recorded
+
+
+def test_the_image_and_the_unit_set_the_same_environment() -> None:
+    image = dict(re.findall(r"^ENV (\w+)=(\S+)$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE))
+    assert image == shipped_environment() != {}
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from jsonschema import Draft202012Validator
@@ -80,8 +82,16 @@ class Serve:
 
 
 @contextmanager
-def serving(file: Path, text: str, *options: str) -> Iterator[Serve]:
+def serving(
+    file: Path, text: str, *options: str, environment: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Serve]:
     file.write_text(text)
     command = [sys.executable, "-m", "heaptop", "serve", "--config", str(file), "--listen", "127.0.0.1:0"]
-    with starting([*command, *options], environment={"PYTHONPATH": SOURCES}) as process:
+    with starting([*command, *options], environment={"PYTHONPATH": SOURCES, **environment}) as process:
         yield Serve(process, file)
+
+
+def shipped_environment() -> dict[str, str]:
+    """What the systemd unit adds to that of ``heaptop serve``."""
+    unit = (Path(__file__).parents[2] / "deploy" / "heaptop-serve.service").read_text()
+    return dict(re.findall(r"^Environment=(\w+)=(\S+)$", unit, re.MULTILINE))

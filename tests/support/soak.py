@@ -29,7 +29,7 @@ from tests import interpreters
 from tests.interpreters import Interpreter
 from tests.support.attaching import resting
 from tests.support.processes import EXIT_CODE, Facts, Target, difference, eventually, running
-from tests.support.serving import Serve, serving
+from tests.support.serving import Serve, serving, shipped_environment
 from tests.support.slopes import Slope, slope_of
 
 STAYING: Final = 15
@@ -151,7 +151,8 @@ def soak(interpreter: Interpreter, seconds: float, folder: Path, every: float = 
         staying = [stack.enter_context(running(interpreter, "answering", PER_SECOND, word)) for _ in range(STAYING)]
         before = {target.pid: Facts.of(target.pid) for target in staying}
         controls = [stack.enter_context(running(interpreter, "answering", PER_SECOND)) for _ in range(CONTROLS)]
-        serve = stack.enter_context(serving(folder / "fleet.toml", CONFIG.format(word=word)))
+        rules = CONFIG.format(word=word)
+        serve = stack.enter_context(serving(folder / "fleet.toml", rules, environment=shipped_environment()))
         if not eventually(lambda: serve.counted() == before.keys()):
             done.faults.append(f"not all are counted: {serve.process.stderr()}")
         names = {SERVE: serve.process.pid} | {f"process {place}": one.pid for place, one in enumerate(staying, 1)}
