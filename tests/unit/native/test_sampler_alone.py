@@ -136,13 +136,16 @@ def paced(alone: ctypes.CDLL, seed: int, interval: int, quota: int, count: int, 
 
 
 def test_a_burst_is_sampled_more_coarsely_before_the_agent_looks_again(alone: ctypes.CDLL) -> None:
-    """A gigabyte at one sample in 512 bytes would be two million samples."""
+    """A gigabyte at one sample in 512 bytes would be two million samples. They are at most four quotas instead: one, a
+    half, a quarter, and an eighth for each further doubling."""
     quota = 400
     for seed in range(1, 6):
         burst = paced(alone, seed, 512, quota, 500_000, 2000)
-        doubled = math.log2(burst.interval / 512)
-        assert doubled == int(doubled)
-        assert quota * doubled <= burst.samples < quota * (doubled + 1)
+        doubled = int(math.log2(burst.interval / 512))
+        assert burst.interval == 512 << doubled
+        limits = [max(quota >> time, quota // 8) for time in range(doubled + 1)]
+        assert sum(limits[:-1]) <= burst.samples < sum(limits) or burst.interval == 4 * MB
+        assert burst.samples < 4 * quota
         assert 1 * MB <= burst.interval <= 4 * MB
         assert burst.own == burst.allocated
 

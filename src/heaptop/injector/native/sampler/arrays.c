@@ -48,7 +48,7 @@ static struct {
 /* -- what is in the slots ------------------------------------------------------------------------------- */
 
 /* Perhaps without the GIL: NumPy clears large buffers without it. */
-static int track(unsigned int domain, uintptr_t block, size_t size) {
+static SAMPLE_OWN_LINE int track(unsigned int domain, uintptr_t block, size_t size) {
     int status = arrays.track(domain, block, size);
     if (domain == DOMAIN_NUMPY && block != 0 && status != NO_MEMORY && __atomic_load_n(&arrays.active, __ATOMIC_RELAXED)) {
         sample_untrack((void *)block);
@@ -58,7 +58,7 @@ static int track(unsigned int domain, uintptr_t block, size_t size) {
     return status;
 }
 
-static int untrack(unsigned int domain, uintptr_t block) {
+static SAMPLE_OWN_LINE int untrack(unsigned int domain, uintptr_t block) {
     bool ours = domain == DOMAIN_NUMPY && __atomic_load_n(&arrays.active, __ATOMIC_RELAXED);
     if (ours && block != 0)
         sample_untrack((void *)block);

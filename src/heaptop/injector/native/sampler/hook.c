@@ -11,7 +11,9 @@ enum { PLACES = 6, DOMAINS = 2 };
 static const int python_domain[DOMAINS] = {1, 2}; /* PYMEM_DOMAIN_MEM, PYMEM_DOMAIN_OBJ; ours: SAMPLE_MEM, SAMPLE_OBJECT */
 
 /* What each place forwards to. Written with the GIL before the place's functions are given to anybody, and never again. */
-static struct allocator below[PLACES][DOMAINS];
+static struct {
+    struct allocator to SAMPLE_OWN_LINE;
+} below[PLACES][DOMAINS];
 static bool used[PLACES][DOMAINS];
 static bool installed[DOMAINS]; /* and not seen to be gone */
 
@@ -64,27 +66,27 @@ static __attribute__((noinline)) void slow_free(const struct allocator *to, void
 /* -- fast paths: the same for each place and domain --------------------------------------------------------- */
 
 #define FUNCTIONS(place, domain)                                                                                               \
-    static void *malloc_##place##domain(void *context, size_t size) {                                                          \
+    static SAMPLE_OWN_LINE void *malloc_##place##domain(void *context, size_t size) {                                          \
         if (sample_due(size))                                                                                                  \
-            return slow_malloc(&below[place][domain], context, size, domain);                                                  \
-        return below[place][domain].malloc(context, size);                                                                     \
+            return slow_malloc(&below[place][domain].to, context, size, domain);                                               \
+        return below[place][domain].to.malloc(context, size);                                                                  \
     }                                                                                                                          \
-    static void *calloc_##place##domain(void *context, size_t count, size_t size) {                                            \
+    static SAMPLE_OWN_LINE void *calloc_##place##domain(void *context, size_t count, size_t size) {                            \
         if (sample_due(count * size)) /* the interpreter has seen that it does not overflow */                                 \
-            return slow_calloc(&below[place][domain], context, count, size, domain);                                           \
-        return below[place][domain].calloc(context, count, size);                                                              \
+            return slow_calloc(&below[place][domain].to, context, count, size, domain);                                        \
+        return below[place][domain].to.calloc(context, count, size);                                                           \
     }                                                                                                                          \
-    static void *realloc_##place##domain(void *context, void *old, size_t size) {                                              \
+    static SAMPLE_OWN_LINE void *realloc_##place##domain(void *context, void *old, size_t size) {                              \
         bool due = sample_due(size);                                                                                           \
         if (due || sample_may_be(old))                                                                                         \
-            return slow_realloc(&below[place][domain], context, old, size, domain, due);                                       \
-        return below[place][domain].realloc(context, old, size);                                                               \
+            return slow_realloc(&below[place][domain].to, context, old, size, domain, due);                                    \
+        return below[place][domain].to.realloc(context, old, size);                                                            \
     }                                                                                                                          \
-    static void free_##place##domain(void *context, void *block) {                                                             \
+    static SAMPLE_OWN_LINE void free_##place##domain(void *context, void *block) {                                             \
         if (sample_may_be(block))                                                                                              \
-            slow_free(&below[place][domain], context, block);                                                                  \
+            slow_free(&below[place][domain].to, context, block);                                                               \
         else                                                                                                                   \
-            below[place][domain].free(context, block);                                                                         \
+            below[place][domain].to.free(context, block);                                                                      \
     }
 #define BOTH(place) FUNCTIONS(place, 0) FUNCTIONS(place, 1)
 /* clang-format off */
@@ -153,7 +155,7 @@ enum hook_state hook_state(void) {
 /* A place over what is on top now; -1 when there is none. */
 static int place_over(const struct allocator *top, int domain) {
     for (int place = 0; place < PLACES; place++)
-        if (used[place][domain] && same(&below[place][domain], top))
+        if (used[place][domain] && same(&below[place][domain].to, top))
             return place;
     for (int place = 0; place < PLACES; place++)
         if (!used[place][domain])
@@ -171,7 +173,7 @@ static bool install(int domain) {
     if (place < 0)
         return false;
     if (!used[place][domain]) {
-        below[place][domain] = top;
+        below[place][domain].to = top;
         used[place][domain] = true;
     }
     struct allocator mine = ours[place][domain];
@@ -193,7 +195,7 @@ const char *hook_install(void) {
 
 static bool remove_from(int domain) {
     for (int place; (place = place_on_top(domain)) >= 0;)
-        symbols.set_allocator(python_domain[domain], &below[place][domain]);
+        symbols.set_allocator(python_domain[domain], &below[place][domain].to);
     if (installed[domain] && is_called(domain))
         return false;
     installed[domain] = false;

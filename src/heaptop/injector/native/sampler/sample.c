@@ -48,7 +48,7 @@ static struct {
     struct budget budget;
     uint64_t interval, random;
     double scale; /* gaps_scale of the interval */
-    uint32_t quota, taken; /* taken: samples since the interval was set or doubled, where there is a quota */
+    uint32_t quota, limit, taken; /* limit: until the interval is doubled; taken: of these. With a quota */
     uint32_t depth, opened, session, epoch, births; /* opened: how often; session: how often records began anew */
     uint64_t intervals[SAMPLE_INTERVALS];
     uint32_t interval_count;
@@ -155,10 +155,15 @@ static void put_in_force(uint64_t interval) {
     sampler.taken = 0;
 }
 
-/* A block was hit. */
+static void set_quota(uint32_t quota) { sampler.quota = sampler.limit = quota; }
+
+/* A block was hit. The more often the interval was doubled, the sooner it is again: down to an eighth of the quota. */
 static ALWAYS_INLINE void count_hit(void) {
-    if (sampler.quota != 0 && ++sampler.taken >= sampler.quota && sampler.interval < SAMPLE_COARSEST)
-        put_in_force(2 * sampler.interval);
+    if (sampler.quota == 0 || ++sampler.taken < sampler.limit || sampler.interval >= SAMPLE_COARSEST)
+        return;
+    put_in_force(2 * sampler.interval);
+    if (sampler.limit > sampler.quota / 8)
+        sampler.limit = (sampler.limit + 1) / 2;
 }
 
 uint64_t sample_draw(size_t size) {
@@ -843,7 +848,7 @@ const char *sample_open(const struct sample_options *options) {
     clear_records();
     stack_set_own(options->own);
     put_in_force(options->interval);
-    sampler.quota = options->quota;
+    set_quota(options->quota);
     sampler.depth = options->depth;
     sampler.random = seed != 0 ? seed : (uint64_t)raw_clock();
     sampler.epoch = sampler.interval_count = 0; /* births continue: an image may tell of an earlier session's */
@@ -869,7 +874,7 @@ const char *sample_set(uint64_t interval, uint32_t depth, uint32_t quota) {
     bool known = position_of(interval) >= 0;
     if (known) {
         put_in_force(interval);
-        sampler.quota = quota;
+        set_quota(quota);
         sampler.depth = depth;
     }
     unlock();

