@@ -47,15 +47,29 @@ static struct {
 
 /* -- what is in the slots ------------------------------------------------------------------------------- */
 
-/* Perhaps without the GIL: NumPy clears large buffers without it. */
-static SAMPLE_OWN_LINE int track(unsigned int domain, uintptr_t block, size_t size) {
-    int status = arrays.track(domain, block, size);
-    if (domain == DOMAIN_NUMPY && block != 0 && status != NO_MEMORY && __atomic_load_n(&arrays.active, __ATOMIC_RELAXED)) {
+/* ``due``: what sample_due said. */
+static __attribute__((noinline)) int track_sampled(uintptr_t block, size_t size, bool due) {
+    int status = arrays.track(DOMAIN_NUMPY, block, size);
+    if (status != NO_MEMORY) {
         sample_untrack((void *)block);
-        if (size <= SAMPLE_LARGEST) /* anybody may say anything */
-            sample_new((void *)block, size, SAMPLE_ARRAY);
+        if (due)
+            sample_track((void *)block, size, SAMPLE_ARRAY);
+    } else if (due) {
+        sample_draw(size);
+        sample_undo(size);
     }
     return status;
+}
+
+/* Perhaps without the GIL: NumPy clears large buffers without it. The usual way ends in a
+   jump; where there is no memory for the trace, the block that its caller frees then is in the clock. */
+static SAMPLE_OWN_LINE int track(unsigned int domain, uintptr_t block, size_t size) {
+    if (domain == DOMAIN_NUMPY && block != 0 && __atomic_load_n(&arrays.active, __ATOMIC_RELAXED)) {
+        bool due = size <= SAMPLE_LARGEST && sample_due(size); /* anybody may say anything */
+        if (due || sample_may_be((void *)block))
+            return track_sampled(block, size, due);
+    }
+    return arrays.track(domain, block, size);
 }
 
 static SAMPLE_OWN_LINE int untrack(unsigned int domain, uintptr_t block) {
