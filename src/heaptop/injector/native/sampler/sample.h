@@ -12,8 +12,9 @@
                     nothing was drawn yet, and ``left`` only says when to look again.
                     session: in which that was.
 
-     granules       one byte counter for the sampled blocks that begin in each 1024 bytes of the address space, modulo
-                    4 GiB. All that freeing a block costs, where it is 0. A counter at 255 stays.
+     granules       one byte counter for the sampled blocks that begin in each 64 bytes of the address space, modulo
+                    256 MiB. All that freeing a block costs, where it is 0. Where a sampled block lives beside blocks
+                    that come and go all the time, each of them is looked up: hence so fine. A counter at 255 stays.
      hash           block address -> slot; open addressing
      slots          the records; a slot's position is the block's id on the wire
 
@@ -65,11 +66,11 @@ struct sample_thread {
 #endif
 extern __thread struct sample_thread sample_thread __attribute__((tls_model(SAMPLE_TLS), visibility("hidden")));
 
-enum { SAMPLE_GRANULE_SHIFT = 10, SAMPLE_GRANULES = 1 << 22 };
+enum { SAMPLE_GRANULE_SHIFT = 6, SAMPLE_GRANULES = 1 << 22 };
 extern uint8_t sample_granules[SAMPLE_GRANULES] __attribute__((visibility("hidden")));
 
 static inline uint8_t *sample_granule(const void *block) {
-    return &sample_granules[(uint32_t)(uintptr_t)block >> SAMPLE_GRANULE_SHIFT]; /* no mask: one instruction less */
+    return &sample_granules[(uint32_t)(uintptr_t)block >> SAMPLE_GRANULE_SHIFT & (SAMPLE_GRANULES - 1)];
 }
 
 /* What each allocation runs or reads begins at a cache line: a hook over two of them costs more than its instructions. The
