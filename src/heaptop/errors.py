@@ -206,7 +206,7 @@ class FreeThreadedTarget(TargetError):
 class UnsupportedArchitecture(TargetError):
     exit_code = 22
     why = "Attaching is supported on 64-bit x86 and, with limits, on 64-bit ARM (aarch64)."
-    fix = "Start the program with the agent in it instead: `heaptop run -- prog.py`."
+    fix = "Run the program on 64-bit x86 Linux, or see docs/support.md for what works on aarch64."
 
 
 class PtraceDenied(TargetError):
@@ -304,8 +304,8 @@ class SamplerRefused(TargetError):
 class ImageRefused(TargetError):
     exit_code = 36
     why = (
-        "Retainers need a snapshot: a clone of the process in which heaptop's native core records every "
-        "reference. heaptop does not guess them."
+        "Retainers, waste, leak hunts and heap dumps need a snapshot: a clone of the process in which heaptop's "
+        "native core records every reference."
     )
     fix = "A census works without it: `heaptop census PID`."
 

@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from heaptop.errors import PtraceDenied
+from heaptop.errors import ImageLost, ImageRefused, NotADump, NotPython, PtraceDenied, PyPyTarget, all_errors
 from heaptop.protocol.source import Source
 from heaptop.tui.app import HeaptopApp, make_app
 from heaptop.tui.screens.live import LiveScreen
 from heaptop.tui.screens.opening import OpeningScreen
 from heaptop.tui.state.opening import Opening
+from heaptop.tui.widgets.panel import error_title
 from tests.fakes.source import FakeSource
 from tests.tui.support import SIZES, SMALL, Stage, on_stage, screen_text
 
@@ -155,3 +156,10 @@ async def shown_until_it_ends(app: HeaptopApp) -> None:
     async with app.run_test(size=SMALL) as pilot:
         for _ in range(500):
             await pilot.pause(0.02)
+
+
+def test_the_title_of_an_error_is_in_the_words_of_the_screens() -> None:
+    kinds = (ImageRefused, ImageLost, NotADump, NotPython, PyPyTarget, PtraceDenied)
+    shown = ["Snapshot refused", "Snapshot lost", "Not a heap dump", "Not Python", "PyPy target", "Ptrace denied"]
+    assert [error_title(kind) for kind in kinds] == shown
+    assert [title for title in map(error_title, all_errors()) if "image" in title.lower()] == []

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from textual.app import ComposeResult
 from textual.containers import Center, Middle, VerticalScroll
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
     from heaptop.tui.state.control.live_state import LiveState
     from heaptop.tui.state.opening import Opening
     from heaptop.tui.state.session import AttachSession
+
+_PARTS: Final = re.compile("PyPy|PyInstaller|[A-Z][a-z]*")
+_WORDS: Final = {
+    "Dump": "heap dump",
+    "Image": "snapshot",
+    "PyInstaller": "PyInstaller",
+    "PyPy": "PyPy",
+    "Python": "Python",
+}
 
 
 def waiting_text(session: AttachSession, *, leaving: bool) -> tuple[str, str]:
@@ -52,9 +62,15 @@ def attaching_text(
 
 def error_text(error: HeaptopError, *, way_back: str) -> tuple[str, str]:
     """Title and text of an error: what happened, why, and what to type."""
-    words = "".join(f" {c.lower()}" if c.isupper() else c for c in type(error).__name__).strip()
     keys = f"Esc {way_back}, q quits." if way_back else "q quits."
-    return words.capitalize(), f"{error.help_text}\n\n{keys}"
+    return error_title(type(error)), f"{error.help_text}\n\n{keys}"
+
+
+def error_title(kind: type[HeaptopError]) -> str:
+    """The class's name in words, those of the screens: ``ImageLost`` is *Snapshot lost*."""
+    words = [_WORDS.get(part, part.lower()) for part in _PARTS.findall(kind.__name__)]
+    title = " ".join(words)
+    return title[0].upper() + title[1:]
 
 
 def panel_page(live: LiveState, *, way_back: bool) -> tuple[str, str, bool]:
