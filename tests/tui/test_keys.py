@@ -552,7 +552,7 @@ async def test_palette_has_the_keys(key: str) -> None:
     async with on_stage(LARGE) as stage:
         await stage.press(key)
         await stage.until(lambda: "Group by type" in stage.text, "the palette is filled")
-        await stage.type("invert")
+        await stage.type("reverse")
         await stage.until(lambda: "Group by type" not in stage.text, "the palette is searched")
         await stage.press("enter")
         await stage.until(lambda: "Bytes▲" in stage.text, "the command was carried out")

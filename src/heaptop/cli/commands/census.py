@@ -47,8 +47,8 @@ TOP_FILES = 5  # Files and stacks that --memory names, likewise
 class CensusCommand:
     """Take one census, and print the live objects by type, module, generation or interpreter.
 
-    By producer, producer-module, handler (of a request, task or thread), size and lifetime it samples allocations
-    first: see --for. By retainer and by kind of root it takes a snapshot.
+    With --by producer, producer-module, handler (of a request, task or thread), size or lifetime, it first samples
+    allocations for a time (--for). With --by retainer or kind (of GC root), it takes a snapshot.
 
     heaptop census PID --by module --where 'type:Session,Cart size>1MB' --top 5
     heaptop census PID --by producer --for 60

@@ -31,8 +31,8 @@ LINKS = 10  # References from and to one object that a person is shown unless th
 class Why:
     """Show what keeps the objects of a type alive, or one object.
 
-    TYPE is a full name, such as shop.models.Session, or the end of one if no other type has it. It takes a snapshot,
-    and shows lengths, types and names of attributes; values only with --values.
+    TYPE is a full name, such as shop.models.Session, or the end of one if no other type has it. The
+    command takes a snapshot, and shows lengths, types and names of attributes; values only with --values.
 
     heaptop why PID shop.models.Session
     heaptop why PID Session --retainers 3 --json

@@ -94,7 +94,7 @@ class RetainersView(ExploringView[RetainersLevel]):
         ),
     )
     OFFERS = (
-        "cycle_key", "filter", "drill", "why", "mark", "tag", "snapshot", "exclude", "unfold", "depth=N", "values",
+        "cycle_key", "filter", "drill", "why", "mark", "tag", "snapshot", "exclude", "unfold", "depth=limit", "values",
         "shut", "variant", "sort_column(-1)", "sort_column(1)", "invert",
     )  # fmt: skip
     DEFAULT_CSS = """
