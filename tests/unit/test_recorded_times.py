@@ -106,6 +106,21 @@ def test_report_and_diff_say_the_same_rss_of_one_moment() -> None:
     assert moment_json(told)["rss"] == CensusTimeline.of(told).points[-1].rss == 600
 
 
+def test_a_first_census_before_any_tick_has_the_rss_of_the_first_tick() -> None:
+    """Else a short recording would begin with the RSS of its second census, and show too little growth."""
+    told = Recorded("a", shown=Seek(12 * SECOND, 0, 12 * SECOND, 0, NIGHT))
+    for message in (census(1), tick(2, 100), census(12), tick(12, 300)):
+        told.take(message)
+    assert [point.rss for point in CensusTimeline.of(told).points] == [100, 300]
+
+
+def test_a_tick_after_the_second_census_is_not_the_beginning() -> None:
+    told = Recorded("a", shown=Seek(12 * SECOND, 0, 12 * SECOND, 0, NIGHT))
+    for message in (census(1), census(2), census(3), tick(4, 100)):
+        told.take(message)
+    assert [point.rss for point in CensusTimeline.of(told).points] == [None, None, 100]
+
+
 def tick(second: int, rss: int | None) -> Tick:
     return Tick(second, second * SECOND, rss, 0, True, (0, 0, 0), 0, 1, 0)
 

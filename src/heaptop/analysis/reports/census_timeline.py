@@ -14,6 +14,7 @@ from heaptop.analysis.heap.history import Amount, CensusRecord
 from heaptop.analysis.reports.recorded import Recorded, rss_at
 from heaptop.analysis.samples.moments import SiteRecord
 from heaptop.analysis.samples.sampling import Sampling
+from heaptop.protocol.messages import Tick
 
 POINTS: Final = 200  # Moments of a course, at most: as many as a page is wide, about
 
@@ -24,8 +25,8 @@ class CensusMoment:
 
     time_ns: int
     rss: int | None
-    """At the last tick by then, and of the last point by the moment that was replayed to, as in ``heaptop diff``; None
-    where that is not known."""
+    """At the last tick by then, of the first point else at the first tick, and of the last point by the moment that was
+    replayed to, as in ``heaptop diff``; None where that is not known."""
     total: Amount
 
 
@@ -46,6 +47,7 @@ class CensusTimeline:
         records = tuple(by_time[time] for time in spread(list(by_time), POINTS))
         points = [CensusMoment(each.time_ns, rss_at(history.ticks, each.time_ns), each.total) for each in records]
         if points:
+            points[0] = replace(points[0], rss=_first_rss(history.ticks, points))
             points[-1] = replace(points[-1], rss=recorded.rss)
         return cls(tuple(points), records)
 
@@ -54,6 +56,14 @@ class CensusTimeline:
         moments = sampling.moments.records
         if moments and (not self.sites or moments[-1].time_ns > self.sites[-1].time_ns):
             self.sites.append(moments[-1])
+
+
+def _first_rss(ticks: Sequence[Tick], points: Sequence[CensusMoment]) -> int | None:
+    """The first census may come before any tick: its RSS is that of the first one, if that is not after the second
+    census."""
+    if points[0].rss is not None or len(points) == 1:
+        return points[0].rss
+    return next((tick.rss for tick in ticks if tick.time_ns <= points[1].time_ns and tick.rss is not None), None)
 
 
 def spread(times: Sequence[int], number: int) -> list[int]:
