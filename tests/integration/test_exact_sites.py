@@ -92,7 +92,7 @@ def test_earlier_versions_refuse_it(interpreter: Interpreter) -> None:
         with attached(target.target.pid, sample_interval=4096, sample_exact=True) as attachment:
             state = target.listen(attachment, Sampler)
             assert not state.on
-            assert state.text.startswith("exact sites cannot be had: this Python does not tell when a free list")
+            assert state.text.startswith("exact sites are not available: this Python does not tell when a free list")
             assert target(b"a") == before
 
 
@@ -109,7 +109,7 @@ def test_beside_another_tools_tracer(interpreter: Interpreter) -> None:
                 assert target(b"r") != theirs
             else:
                 assert not state.on
-                assert state.text == "exact sites cannot be had: another reference tracer is there"
+                assert state.text == "exact sites are not available: another reference tracer is there"
                 assert target(b"r") == theirs
                 assert target(b"a") == before
         assert target(b"r") == theirs

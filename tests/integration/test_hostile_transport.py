@@ -312,7 +312,7 @@ def test_a_thread_that_fakes_the_agents_name_is_seen_through(interpreter: Interp
         for seen in (diagnose(target.pid).error, processes.refusal(target.pid)):
             assert isinstance(seen, AlreadyAttached)
             assert seen.message == f"Another heaptop seems to be attached to process {target.pid}."
-            assert "the program named so one of its own" in seen.why
+            assert "the program gave a thread of its own that name" in seen.why
         assert max((each.seconds for each in attachment.waited), default=0.0) < PATIENCE / 2, "the whole wait"
         with pytest.raises(NoAgent):
             remove_agent(target.pid)

@@ -168,7 +168,7 @@ def test_stopped_by_ctrl_z_and_gone_on_with(interpreter: Interpreter) -> None:
 def test_ctrl_z_without_a_shell_that_could_go_on(tmp_path: Path) -> None:
     with flooded(tmp_path / "told", ticks=40) as terminal:
         terminal.press("\x1a")
-        assert terminal.shows("no shell waits here"), terminal.text
+        assert terminal.shows("no shell can resume heaptop"), terminal.text
         terminal.press("q")
         assert ended(terminal)
 

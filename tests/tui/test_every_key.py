@@ -101,7 +101,7 @@ def has_drawn(stage: Stage) -> bool:
 
 
 ANYWHERE: dict[str, Check] = {
-    "suspend": Check(lambda stage: "no shell waits here" in stage.text, True),
+    "suspend": Check(lambda stage: "no shell can resume heaptop" in stage.text, True),
     "redraw": Check(lambda stage: stage.app._shown.size == Size(0, 0), True, (), has_drawn),
 }
 ON_LIVE: dict[str, Check] = {

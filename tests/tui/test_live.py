@@ -304,7 +304,7 @@ async def test_a_click_chooses_a_row_or_sorts_and_two_open_it() -> None:
 async def test_what_a_stop_was_is_said() -> None:
     async with on_stage() as stage:
         await stage.press("ctrl+z")
-        assert "no shell waits here that could let heaptop go on" in stage.text, "there is no terminal at all"
+        assert "no shell can resume heaptop here" in stage.text, "there is no terminal at all"
         before = stage.text
         stage.live.session.clock = lambda: 1e9
         stage.live.resumed(75.0)

@@ -192,7 +192,7 @@ async def key_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         try:
             await stage.until(lambda: stage.screen.session.shown is not None, "its end is shown")
             await stage.press("N")
-            await stage.until(lambda: "this key takes effect then" in stage.text, "the key is kept")
+            await stage.until(lambda: "this key takes effect afterwards" in stage.text, "the key is kept")
             yield stage, may_go_on
         finally:
             may_go_on.set()

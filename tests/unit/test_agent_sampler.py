@@ -161,7 +161,7 @@ def test_where_exact_sites_cannot_be_had_nothing_is_sampled_and_it_is_said() -> 
     with talking(core) as talk:
         talk.give_core()
         state = talk.sample(exact=True)
-        assert (state.on, state.text) == (False, "exact sites cannot be had: another reference tracer is there")
+        assert (state.on, state.text) == (False, "exact sites are not available: another reference tracer is there")
         assert not core.sample_stats()["on"]
         assert talk.sample(exact=False).on
 

@@ -129,7 +129,7 @@ def test_a_container_that_does_not_fill_excuses_nothing() -> None:
 def test_a_bound_that_is_exceeded_is_none() -> None:
     judged = by_fill(judge(GROWING), fill(1_100, 1_200, 1_300, 1_400), GROWING)
     assert (judged.verdict, judged.evidence[0]) == (LEAK, judge(GROWING).evidence[0])
-    assert judged.evidence[-1] == "its maxsize of 1,000 is none: it holds 1,400"
+    assert judged.evidence[-1] == "its maxsize of 1,000 is not enforced: it holds 1,400"
 
 
 def test_what_is_no_leak_stays_so_while_its_container_fills() -> None:

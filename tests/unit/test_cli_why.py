@@ -300,7 +300,7 @@ def test_sets_that_are_too_large_are_named_as_that(doors: FrozenDoors, capsys: S
     (row,) = document([*arguments, "--retainers", "2"], capsys)["rows"]
     assert row["retainers"] == ["module a .cache", "module b .cache"]
     assert main([*arguments, "--retainers", "1"]) == 0
-    assert "not all the same" in capsys.readouterr().out
+    assert "of several sets" in capsys.readouterr().out
 
 
 # -- what goes wrong ------------------------------------------------------------------------------------------

@@ -268,7 +268,7 @@ def test_while_requests_hang_no_other_is_sent(monkeypatch: pytest.MonkeyPatch) -
     try:
         said = [post("http://127.0.0.1:9/", b"{}") for _ in range(sending.MOST_HANGING + 2)]
         assert len(began) == sending.MOST_HANGING
-        assert "requests before hang" in said[-1]
+        assert "earlier requests hang" in said[-1]
     finally:
         given_up.set()
     assert eventually(lambda: sending._THREAD not in [each.name for each in threading.enumerate()])
@@ -314,7 +314,7 @@ def test_a_command_that_runs_when_the_guard_ends_is_ended_too(tmp_path: Path) ->
     assert eventually((tmp_path / "pid").exists)
     sender.close(0.01)
     assert eventually(lambda: len(said) == 2)
-    assert said == ["the guard ends; what is still being sent is given up", "command sh was ended: the guard ended"]
+    assert said == ["the guard ends; reports still being sent are dropped", "command sh was ended: the guard ended"]
     assert has_ended(Path(f"/proc/{int((tmp_path / 'pid').read_text())}/stat"))
 
 
@@ -340,7 +340,7 @@ def test_what_takes_too_long_to_send_does_not_keep_the_guard() -> None:
     sender = Sender(said.append)
     sender.put(lambda: "late" if go_on.wait(60) else "")
     sender.close(0.01)
-    assert said == ["the guard ends; what is still being sent is given up"]
+    assert said == ["the guard ends; reports still being sent are dropped"]
     go_on.set()
 
 
@@ -361,5 +361,5 @@ def test_ctrl_c_gives_up_what_is_still_being_sent(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(threading.Thread, "join", press)
     sender.close(60)
     assert pressed[0] == 60
-    assert said == ["the guard ends; what is still being sent is given up"]
+    assert said == ["the guard ends; reports still being sent are dropped"]
     go_on.set()

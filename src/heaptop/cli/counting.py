@@ -117,8 +117,8 @@ def census_notices(taken: CensusResult, where: Filter, hidden: int, filtered: st
         notices.append("estimated: counted in slices while the program ran and its heap changed")
     if census.sizeof_guessed:
         notices.append(
-            f"{format_count(census.sizeof_guessed)} objects have a __sizeof__ that heaptop does not call, as those "
-            "written in Python: their basic size is used (≈)"
+            f"{format_count(census.sizeof_guessed)} objects have a __sizeof__ that heaptop does not call, such as "
+            "those written in Python: their basic size is used (≈)"
         )
     if census.owned:
         mapped = f", {format_bytes(census.mapped)} of it mapped" if census.mapped else ""

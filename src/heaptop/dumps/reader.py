@@ -200,7 +200,7 @@ class HeapDump:
     def _is_end(self, content: bytes, pieces: int) -> bool:
         said = list(messages(content, (DumpEnd,)))
         if len(said) != 1 or not isinstance(said[0], DumpEnd) or said[0].pieces != pieces:
-            raise DumpDamaged(f"The heap dump {self.path} does not end as it was written.")
+            raise DumpDamaged(f"The heap dump {self.path} has a damaged end.")
         return True
 
     def _check_memory(self) -> None:

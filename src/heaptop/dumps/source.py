@@ -234,7 +234,7 @@ class DumpSource:
             is_wanted = isinstance(answer, STORED[question.what]) and question.selection == Selection()
             if is_wanted and isinstance(answer, (Waste, Blocks)):
                 return replace(answer, id=id)
-        return Failure(id, "a heap dump has the answer to that of the whole heap only")
+        return Failure(id, "a heap dump has this answer for the whole heap only")
 
     # -- both ------------------------------------------------------------------------------------------------
 

@@ -83,7 +83,7 @@ class GuardHunts:
         if self._hunt is not None and self._hunt.report is None:
             self._hunt.report = report
         elif self._hunt is not None:
-            return "no leak hunt of its own: that of the report before is still running"
+            return "no leak hunt of its own: that of the previous report is still running"
         elif refused := self._begin(report, left):
             self._progress.notice(f"no leak hunt: {refused}")
             return f"no leak hunt, the report is from what was known: {refused}"

@@ -64,7 +64,7 @@ def send(url: str, content: bytes, what: str, headers: Mapping[str, str]) -> Sen
     came: list[SendResult] = []
     failed = f"{what} {webhook_host(url)} failed"
     if sum(each.name == _THREAD for each in threading.enumerate()) >= MOST_HANGING:
-        return SendResult(False, f"{failed}: {MOST_HANGING} requests before hang")
+        return SendResult(False, f"{failed}: {MOST_HANGING} earlier requests hang")
     # On a thread: the timeout of a socket is for each part of an answer, and none is for the look-up of a name.
     thread = threading.Thread(
         target=lambda: came.append(_post(url, content, what, headers)), name=_THREAD, daemon=True
@@ -143,7 +143,7 @@ class Sender:
         with suppress(KeyboardInterrupt):
             self._thread.join(seconds)
         if self._thread.is_alive():
-            self._report("the guard ends; what is still being sent is given up")
+            self._report("the guard ends; reports still being sent are dropped")
             self.stop.set()
             self._thread.join(20 * _TURN)
 

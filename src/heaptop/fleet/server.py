@@ -325,7 +325,7 @@ class FleetServer:
         self._reloaded_at = time.monotonic()
         why = self._reload()
         if why:
-            raise web.HTTPInternalServerError(text=f"The configuration before stays in force. {why}\n")
+            raise web.HTTPInternalServerError(text=f"The earlier configuration stays in force. {why}\n")
         return web.Response(text="reloaded\n")
 
     def _reload(self) -> str:

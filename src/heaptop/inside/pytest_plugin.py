@@ -21,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("heaptop", "the heap of the process that runs the tests")
     group.addoption("--heap-report", action="store_true", help="report what each test left on the heap")
     group.addoption(
-        "--heap-strict", action="store_true", help="fail where heaptop cannot attach, instead of going on without it"
+        "--heap-strict", action="store_true", help="fail where heaptop cannot attach, instead of continuing without it"
     )
 
 

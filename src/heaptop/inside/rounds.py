@@ -29,10 +29,10 @@ class RoundsPlan:
     def of(cls, rounds: int = 5, limit: str | int = "64 KiB", warmup: int = 2) -> RoundsPlan:
         """Raises UsageError where one of them is wrong."""
         if not isinstance(rounds, int) or rounds < LEAST_ROUNDS:
-            what = f"rounds={rounds!r} is not a number from {LEAST_ROUNDS} on."
+            what = f"rounds={rounds!r} is not a number of at least {LEAST_ROUNDS}."
             raise UsageError(what, fix="Leave it out: 5 rounds.")
         if not isinstance(warmup, int) or warmup < 1:
-            raise UsageError(f"warmup={warmup!r} is not a number from 1 on.", fix="Leave it out: 2 rounds.")
+            raise UsageError(f"warmup={warmup!r} is not a number of at least 1.", fix="Leave it out: 2 rounds.")
         return cls(rounds, warmup, parse_size(str(limit)))
 
 

@@ -19,7 +19,7 @@ from heaptop.inside.client import Found, Helper, HelperFailed
 from heaptop.inside.report import HeapReport
 from heaptop.inside.rounds import RoundsPlan, failure, hunt_over, notice
 
-LOST: Final = "heaptop's helper process was lost, and started anew"
+LOST: Final = "heaptop's helper process was lost, and was started again"
 
 
 class HeapWarning(pytest.PytestWarning):
@@ -86,7 +86,7 @@ class HeapSuite:
         except HelperFailed as error:
             if self._is_strict:
                 pytest.fail(str(error), pytrace=False)
-            item.warn(HeapWarning(f"{self._marker}: no leak was hunted for. {error}"))
+            item.warn(HeapWarning(f"{self._marker}: no leak hunt. {error}"))
             return
         finally:
             self.release()

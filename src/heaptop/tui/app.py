@@ -261,7 +261,7 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
         from heaptop.tui.screens.table_screen import TableScreen
 
         if not self.stop_process() and isinstance(self.screen, TableScreen):
-            self.screen.show_notice("no shell waits here that could let heaptop go on: it is not stopped")
+            self.screen.show_notice("no shell can resume heaptop here: it is not suspended")
 
     def resumed(self, seconds: float) -> None:
         from heaptop.tui.screens.table_screen import TableScreen

@@ -218,7 +218,8 @@ def by_fill(judged: Judgement, fill: Fill, course: Turnover, *, are_items: bool 
 def _by_bound(judged: Judgement, fill: Fill, course: Turnover) -> Judgement:
     most = _most(fill)
     if fill.is_exceeded:
-        return Judgement(judged.verdict, (*judged.evidence, f"its {most} is none: it holds {format_count(fill.now)}"))
+        why = f"its {most} is not enforced: it holds {format_count(fill.now)}"
+        return Judgement(judged.verdict, (*judged.evidence, why))
     if judged.verdict == NO_LEAK:
         return judged
     if fill.is_full:

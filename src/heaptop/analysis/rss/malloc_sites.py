@@ -122,7 +122,7 @@ def notes(found: MallocSites) -> Iterator[str]:
     if found.missed:
         yield f"At most: {format_count(found.missed)} frees of native memory were not seen."
     if found.own_new:
-        yield "At least: what C++ allocates by new is not seen, because the program's allocator has its own."
+        yield "At least: what C++ allocates by new is not sampled, as the program's allocator has its own operator new."
     if not found.resident and any(blocks.left >= LARGE for site in found.sites for blocks in site.blocks):
         yield "Mappings and large blocks count in full, also where they were never touched."
     if found.left_out:

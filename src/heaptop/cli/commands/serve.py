@@ -74,7 +74,7 @@ class Serve:
         with listening_socket(args.listen, access) as listening:
             address, port = listening.getsockname()[:2]
             if not is_loopback(address) and web.tls is None:
-                notice(f"{args.listen} is reachable from other machines, and nothing is encrypted, secrets included.")
+                notice(f"{args.listen} is reachable from other machines, and nothing is encrypted, not even secrets.")
             scheme = "http" if web.tls is None else "https"
             shown = f"{scheme}://{f'[{address}]' if ':' in address else address}:{port}/"
             server = FleetServer(host, meters, access, web.tls)

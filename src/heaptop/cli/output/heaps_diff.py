@@ -24,9 +24,9 @@ def heaps_diff_lines(
         lines.append(f"({len(found.rows) - len(shown)} more)")
     lines += ["", f"total {format_change(whole.bytes)}, {format_change(whole.count, bytes_=False)} objects"]
     if found.new is not None:
-        lines.append("NEW and GONE are at least so many: an address may be used again by an object of the same type.")
+        lines.append("NEW and GONE are lower bounds: an address may be reused by an object of the same type.")
     elif by != "path":
-        lines.append("Which objects are new is known of two snapshots of one process only.")
+        lines.append("NEW and GONE are known only for two snapshots of one process.")
     return lines
 
 

@@ -36,7 +36,7 @@ def _remarks(found: MallocSites) -> Iterator[str]:
     )
     yield "the line is that of the innermost Python frame; memory of Python's objects is in the interpreter's rows"
     if any(site.gap == "none" for site in found.sites):
-        yield f"({NO_STACK['none']}): the thread ran no Python code, or had released the GIL and was not the first"
+        yield f"({NO_STACK['none']}): the thread ran no Python code, or released the GIL and was not the main thread"
     yield from notes(found)
 
 

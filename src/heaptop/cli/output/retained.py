@@ -95,7 +95,7 @@ def as_lines(taken: RetainedResult, by: str, where: Filter, top: int | None) -> 
         notices.append("partial: there may be more; the snapshot stopped early or ran out of space")
     if by == "retainer" and any(row.retainers is None for row in taken.rows):
         notices.append(
-            "(more than …): objects with more retainers, not all the same; --retainers N shows sets of up to N"
+            "(more than …): objects with more retainers, of several sets; --retainers N shows sets of up to N"
         )
     lines = retained_table(taken.rows, taken.other, TITLES[by], top)
     return [*lines, "", *snapshot_notices(taken.attached, taken.image), *notices]

@@ -58,7 +58,7 @@ class CoreWalk:
         room, below = largest_gap(memory.pieces)
         if room < LEAST_PLACE:
             raise DumpDamaged(
-                f"The {self._core.name} cannot be mapped: it leaves no {LEAST_PLACE >> 30} GiB of addresses in a row.",
+                f"The {self._core.name} cannot be mapped: it leaves no contiguous {LEAST_PLACE >> 30} GiB free.",
                 why=f"The process that reads it needs them for itself, between {LOWEST_PLACE:#x} and "
                 f"{HIGHEST_PLACE:#x}.",
                 fix=None,
@@ -76,7 +76,7 @@ class CoreWalk:
                 raise
         raise DumpDamaged(
             f"The {self._core.name} cannot be mapped: the process that reads it has memory at {place:#x} itself.",
-            why=f"That was so in {ATTEMPTS} processes: their addresses cannot be chosen here. A hard limit of "
+            why=f"This happened in {ATTEMPTS} processes: their addresses cannot be chosen here. A hard limit of "
             "the stack, or a container, forbids it.",
             fix="Raise the hard limit (`ulimit -Hs unlimited`, as root), or read it on another machine.",
         )
@@ -226,7 +226,7 @@ ENDINGS: Final = {
     "broken": "a list of the collector, or a page of objects, is not whole",
     "large": "it has more references than heaptop has numbers for",
     "slow": "its walk took too long",
-    "forbidden": "its walk tried what it may not",
+    "forbidden": "its walk made a forbidden system call",
     "open": "no seccomp filter can be set here, and heaptop does not read a core without one",
     "ended": "its walk was ended",
 }

@@ -152,7 +152,7 @@ def import_core(build: str, library: Any) -> tuple[Any, bool]:
     if mapped and finds_by_path():
         return import_at(core_path(build, mapped[0])), True
     if len(mapped) >= MOST_COPIES:
-        raise RuntimeError("%d copies of the native core are mapped, and musl uses none again" % len(mapped))
+        raise RuntimeError("%d copies of the native core are mapped, and musl cannot reuse one" % len(mapped))
     fd, number = make_memfd(build)
     inode = posix.fstat(fd).st_ino
     try:
@@ -194,7 +194,7 @@ def make_memfd(build: str) -> tuple[int, int]:
             return fd, number
         posix.close(fd)
         number = fd
-    raise RuntimeError("the target opens files too fast for a memfd to be named after its number")
+    raise RuntimeError("the target opens files so fast that the memfd did not get the expected number")
 
 
 def create_memfd(create: Any, name: str) -> int:

@@ -69,7 +69,7 @@ def start_sampling(s: Any, interval: int, depth: int, target: int) -> str:
     s.core.sample_start(options)
     refusal = s.core.sample_stats()["reborn_refusal"]
     if refusal:
-        return joined("exact sites cannot be had: " + refusal, stop_sampling(s))
+        return joined("exact sites are not available: " + refusal, stop_sampling(s))
     s.sampling = True
     s.epoch += 1
     s.core_epoch = s.samples_dropped = 0

@@ -72,7 +72,7 @@ class AllowedCalls:
             return True
         self.denials += 1
         if not self.refused and (not native or number not in WITH_ANOTHER_WAY):
-            self.refused.append(f"{number}" if native else f"{number} by a gate that is not the machine's own")
+            self.refused.append(f"{number}" if native else f"{number} by a 32-bit entry, such as int 0x80")
         return False
 
     def _allows(self, number: int, arguments: Arguments) -> bool:

@@ -204,8 +204,8 @@ def check_thread_pointer(inside: HijackedThread) -> None:
     raise ForeignThread(
         InjectionDenied(
             f"Thread {inside.thread.tid} of process {inside.plan.pid} has no thread pointer of the C library.",
-            why="heaptop calls functions there that need one. Translators such as valgrind run programs so, and some "
-            "libraries make such threads.",
+            why="heaptop calls functions there that need one. Translators such as valgrind run programs without "
+            "one, and some libraries make such threads.",
         )
     )
 

@@ -196,7 +196,7 @@ def lay_out(plan: CopyPlan, pagemap: int) -> CopyLayout:
             scanned = _scanned(pagemap, mapping)
             space += mapping.end - mapping.start if scanned is None else 0
             if space > MOST_SPACE:
-                raise _not_copied(plan, "it has more address space than heaptop looks at")
+                raise _not_copied(plan, "it has more address space than heaptop reads")
             _add(layout, mapping, _runs(pagemap, mapping) if scanned is None else iter(scanned))
     return layout
 

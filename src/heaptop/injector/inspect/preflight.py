@@ -159,7 +159,7 @@ def _check_shown(found: Interpreter, enter: bool) -> None:
     unshown = {
         "to Python on musl": found.musl,
         f"to Python {found.version}": found.version.pair not in layout.SHOWN_ELSEWHERE,
-        "without code in the process (--no-inject)": not enter,
+        "with --no-inject": not enter,
     }
     for what, applies in unshown.items():
         if applies and (error := unshown_error(what)) is not None:

@@ -132,7 +132,7 @@ def agent_error(pid: int) -> AlreadyAttached | None:
         return None
     return AlreadyAttached(
         f"Another heaptop seems to be attached to process {pid}.",
-        why=f"Thread {agent[0]} has the name of its agent, or the program named so one of its own: an "
+        why=f"Thread {agent[0]} has the name of its agent. If the program gave a thread of its own that name, an "
         "attach finds out. Only one profiler can attach at a time; two would count each other and "
         "change the same hooks.",
     )

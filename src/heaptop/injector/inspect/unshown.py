@@ -7,7 +7,7 @@ from typing import Final
 from heaptop.errors import UnsupportedArchitecture
 from heaptop.injector.machine import MACHINE
 
-WHY: Final = "It was not yet shown there that the program is left unharmed."
+WHY: Final = "No test has shown there yet that this leaves the program unharmed."
 SHOWN_PAGE: Final = 4096
 UNDER_A_FILTER: Final = "to a process under a seccomp filter"
 
@@ -21,4 +21,4 @@ def unshown_error(what: str) -> UnsupportedArchitecture | None:
 
 def page_error(size: int) -> UnsupportedArchitecture | None:
     """The error for a kernel with pages of that size."""
-    return None if size == SHOWN_PAGE else unshown_error(f"where pages have {size >> 10} KiB, but where they have 4")
+    return None if size == SHOWN_PAGE else unshown_error(f"where pages have {size >> 10} KiB, only with 4 KiB")

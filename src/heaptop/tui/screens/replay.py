@@ -178,7 +178,7 @@ class ReplayScreen(LiveScreen):
     def _later(self, act: Callable[[], None]) -> None:
         """Do it once all of the recording was read: a key that is typed before is not lost."""
         self._typed.append(act)
-        self.outcome("the recording is still being read: this key takes effect then")
+        self.outcome("the recording is still being read: this key takes effect afterwards")
 
     def _do_typed(self) -> None:
         if self.state.is_whole:

@@ -66,8 +66,8 @@ EXPLAINED: Final = (
     FigureHelp(
         ("Retainers",),
         "What keeps an object alive, by name: a module's global, a local, a cache. Objects with two retainers "
-        "are in the band of the pair. While this is on screen, heaptop takes snapshots of the object graph; "
-        "their cost is shown above.",
+        "are in the band of the pair. While this is on screen, heaptop takes graph censuses (short snapshots "
+        "of the object graph); their cost is shown above.",
         NHC.at("§3, fig. 13"),
     ),
     FigureHelp(

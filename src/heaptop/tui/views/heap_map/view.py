@@ -276,7 +276,7 @@ class HeapMapView(View):
         self._again()
 
     def action_zoom(self, steps: int) -> str:
-        return "" if self.table.zoom(steps) else f"this cannot go {'closer' if steps > 0 else 'further away'}"
+        return "" if self.table.zoom(steps) else f"the heap map cannot zoom {'in' if steps > 0 else 'out'} further"
 
     def action_sort_column(self, step: int) -> str:
         return f"{self.picture} has no columns to sort by"
