@@ -141,7 +141,7 @@ async def test_enter_shows_the_bands_of_a_row_and_esc_goes_back() -> None:
         await stage.press("enter")
         assert "bands by lifetime  ›  str" in stage.text
         assert column(stage, "name") == ["lived 1–10 MB", "alive, < 1 MB", "alive, 1–10 MB"]
-        assert " str: ≈768 KiB live now; on average ≈96% is lived 1–10 MB" in stage.text
+        assert " str: ≈768 KiB live now; most on average: lived 1–10 MB (≈96%)" in stage.text
         assert not stage.live.view.action_drill(), "there is nothing more inside"
         await stage.press("escape")
         assert stage.text == before
@@ -259,3 +259,12 @@ async def test_many_samples_are_worked_on_in_steps_and_their_age_is_said(monkeyp
         await stage.ticks(3)
         assert "as of 3 s ago" in stage.text
         assert column(stage, "dead") == before
+
+
+async def test_bands_without_samples_say_so_in_words_that_fit() -> None:
+    async with on_sampled_stage(SMALL, "1") as stage:
+        await stage.press(*"bbbbbb")
+        await stage.settled()
+        assert "by ≈ sampled lifetime" in stage.text
+        assert "0 samples" in stage.text
+        assert "no sampl" not in stage.text

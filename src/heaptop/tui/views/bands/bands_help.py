@@ -15,11 +15,11 @@ EXPLAINED: Final = (
         NHC.at("§4.4 and fig. 14"),
     ),
     FigureHelp(
-        ("Objects", "Blocks", "Bytes", "≈"),
+        ("Objects", "Blocks", "Bytes", "≈", "0 samples"),
         "The number of live objects and their own size: with the native memory that they own (mmap, zlib, Arrow, "
-        "Pillow), without the objects that they refer to. ≈: estimated from samples, guessed where __sizeof__ is "
-        "written in Python (heaptop never calls it), or a lower bound where a C library hides what it owns (lzma, "
-        "ssl, sqlite3).",
+        "Pillow), without the objects that they refer to. ≈: estimated from samples (0 samples does not mean "
+        "zero), guessed where __sizeof__ is written in Python (heaptop never calls it), or a lower bound where a C "
+        "library hides what it owns (lzma, ssl, sqlite3).",
         CPYTHON.at("Objects/object.c and each type's __sizeof__"),
     ),
     FigureHelp(("Share", "≈Share", "█"), "Share of the sum of all rows. Bars are relative to the largest row."),

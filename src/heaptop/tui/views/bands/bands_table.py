@@ -11,7 +11,7 @@ from rich.style import Style
 from heaptop.analysis.bands.table import Rows, TableRow
 from heaptop.analysis.text.units import format_bytes, format_change, format_count
 from heaptop.tui.charts.chart_style import ChartStyle, change_style
-from heaptop.tui.charts.marks import about_bytes
+from heaptop.tui.charts.marks import SHORT_NONE
 from heaptop.tui.charts.palette import REST_SLOT
 from heaptop.tui.charts.sparkline import meter, sparkline
 from heaptop.tui.state.sheet import ALWAYS, WIDE, CellText, Column, Sheet, change_title
@@ -86,7 +86,9 @@ class BandTable:
             changed = "0"
         if row.count is None:
             changed = ""
-        size = about_bytes(row.bytes) if self.estimated else ("≈" if row.guessed else "") + format_bytes(row.bytes)
+        size = ("≈" if self.estimated or row.guessed else "") + format_bytes(row.bytes)
+        if self.estimated and not row.bytes:
+            size = SHORT_NONE
         counted = row.count or (row.count == 0 and not self.estimated)
         return [
             CellText(*swatch(slot, look, lettered=slot in self.lettered)) if slot is not None else CellText(""),

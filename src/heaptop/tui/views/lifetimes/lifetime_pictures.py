@@ -218,4 +218,4 @@ def bands_text(rows: list[BandRow], group: tuple[str, str] | None) -> str:
     longest = max(rows, key=lambda row: row.share)
     name = "total" if group is None else clip(group[1], 30, keep_tail=True)
     alive = sum(row.band.bytes[-1] for row in rows if row.band.fate == "living")
-    return f" {name}: {about_bytes(alive)} live now; on average ≈{longest.share:.0%} is {band_name(longest.band)}"
+    return f" {name}: {about_bytes(alive)} live now; most on average: {band_name(longest.band)} (≈{longest.share:.0%})"
