@@ -92,7 +92,7 @@ def test_smaller_sites_that_are_left_out_are_reported() -> None:
 
 def test_cpps_new_that_is_not_seen_is_reported() -> None:
     (unseen,) = notes(replace(found(*SITES), own_new=True))
-    assert unseen.startswith("At least: what C++ allocates by new is not seen")
+    assert unseen.startswith("At least: what C++ allocates by new is not sampled")
 
 
 def test_a_site_that_may_have_been_left_out_before_has_not_grown_for_sure() -> None:
@@ -115,7 +115,7 @@ def test_the_document_has_the_rows_of_the_table() -> None:
     assert [row["line"] for row in document["lines"]] == [4, 5]
     assert len(document["libraries"]) == 2
     text = "\n".join(as_lines(found(*SITES), 2, exited=True))
-    assert "(no Python stack): the thread ran no Python code, or had released the GIL" in text
+    assert "(no Python stack): the thread ran no Python code, or released the GIL" in text
     assert "never freed" in text
     assert "/srv/app.py:5" in text
     assert "(2 more sites: --top)" in text

@@ -73,8 +73,8 @@ static inline uint8_t *sample_granule(const void *block) {
     return &sample_granules[(uint32_t)(uintptr_t)block >> SAMPLE_GRANULE_SHIFT & (SAMPLE_GRANULES - 1)];
 }
 
-/* What each allocation runs or reads begins at a cache line: a hook over two of them costs more than its instructions. The
-   bench's JSON workload took 3.4 % more CPU time so, and 1.9 % as it is; NumPy's 3.2 % and 2.3 %. */
+/* What each allocation runs or reads begins at a cache line: a hook over two of them costs more than its instructions.
+   It is nearly half of what sampling costs the bench's JSON workload (docs/design/sampler.md). */
 #define SAMPLE_OWN_LINE __attribute__((aligned(64)))
 
 /* Count ``size`` bytes; whether to ask sample_draw about them. */
