@@ -19,12 +19,13 @@ from heaptop.injector.entry import helper_client
 from heaptop.injector.entry.hijack import socket_inode
 from heaptop.injector.entry.ptrace import BLOCKED
 from heaptop.injector.inspect.threads import agent_thread, blocked_threads
+from heaptop.injector.session import limits
 from heaptop.protocol.messages import Core, GcEvents, Sampler
 from heaptop.protocol.source import Attached
 from tests.interpreters import MUSL, SAMPLE, SUPPORTED, Interpreter, since
 from tests.support import building
 from tests.support.attaching import Attachment, Silent, attach_once, attached, is_held, opened, resting
-from tests.support.control_groups import joining, leave_room, memory_group
+from tests.support.control_groups import joining, leave_room, memory_group, pids_group
 from tests.support.processes import EXIT_CODE, Target, difference, eventually, running, with_proc
 
 CLOSED = "closed"
@@ -339,6 +340,48 @@ def test_a_target_at_its_limits_loses_nothing(interpreter: Interpreter, limit: s
         assert resting(target.pid).fds == before.fds
         resource.prlimit(target.pid, number, (soft, hard))
         attach_once(target.pid, census=True)
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.8", "3.12", *MUSL)
+@pytest.mark.parametrize("kind", ["threads", "files", "memory"])
+@pytest.mark.parametrize("room", [1, 2])
+def test_a_program_gets_the_last_that_its_limits_allow(interpreter: Interpreter, kind: str, room: int) -> None:
+    """It takes four at a time. With room 1 that is all that is left, so heaptop takes none."""
+    with pids_group() as group, running(interpreter, "needing", kind, wrapper=joining(group)) as target:
+        if kind == "threads":
+            (group / "pids.max").write_text(str(5 if room == 1 else 1 + 8 + 4))
+        elif kind == "files":
+            resource.prlimit(target.pid, resource.RLIMIT_NOFILE, (3 + 4 if room == 1 else 3 + 4 + 16, 1024))
+        else:
+            size = limits.status_size(target.pid, "VmSize")
+            left = (0 if room == 1 else limits.SPACE_LEAST) + (40 << 20)
+            resource.prlimit(target.pid, resource.RLIMIT_AS, (size + left, resource.RLIM_INFINITY))
+        if room == 1:
+            with pytest.raises(InjectionDenied, match=r"too (few|little) .* left for an attach"):
+                attach_once(target.pid)
+            assert isinstance(diagnose(target.pid).error, InjectionDenied)
+        else:
+            attach_once(target.pid, census=True)
+        assert target.said() == []
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.8", "3.12")
+def test_a_program_gets_the_last_process_of_its_group_in_a_session(interpreter: Interpreter) -> None:
+    """A clone would be one of them: the program is stopped for the census, and there is no snapshot."""
+    with pids_group() as group, running(interpreter, "needing", "threads", wrapper=joining(group)) as target:
+        with attached(target.pid, interval=0.2) as attachment:
+            assert attachment.census().mode == "clone"
+            (group / "pids.max").write_text(str(1 + 4 + 1))  # the agent's thread is the last
+            attachment.census()
+            for _ in range(5):
+                census = attachment.census()
+                assert census.mode == "stop"
+                assert "pids.max" in census.mode_reason
+        assert target.said() == []
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""
 

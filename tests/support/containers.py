@@ -22,7 +22,7 @@ import pytest
 
 from tests.interpreters import Interpreter
 from tests.support.building import TARGETS
-from tests.support.control_groups import MEMORY
+from tests.support.control_groups import CGROUPS
 from tests.support.leaking import HEAPTOP
 from tests.support.processes import PATIENCE, Target, eventually, starting
 
@@ -112,7 +112,7 @@ class Container:
 
     def processes(self) -> set[int]:
         """Those in its control group, by the host's pids."""
-        listed = MEMORY / _group_name(self.folder) / "cgroup.procs"
+        listed = CGROUPS / "memory" / _group_name(self.folder) / "cgroup.procs"
         return {int(line) for line in listed.read_text().split()} if listed.exists() else set()
 
 

@@ -1,10 +1,10 @@
-"""A memory control group of version 1 for one test: made empty, without a limit, and removed at the end."""
+"""A control group of version 1 for one test: made empty, without a limit, and removed at the end."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -12,15 +12,23 @@ import pytest
 
 from tests.support.processes import eventually
 
-MEMORY: Final = Path("/sys/fs/cgroup/memory")
+CGROUPS: Final = Path("/sys/fs/cgroup")
 _JOIN: Final = 'echo $$ > "$0"/cgroup.procs && exec "$@"'
 
 
+def memory_group(name: str = "") -> AbstractContextManager[Path]:
+    """For a limit of memory; its folder, whose name ends so."""
+    return _group(CGROUPS / "memory" / f"heaptop-tests-{os.getpid()}{name}")
+
+
+def pids_group() -> AbstractContextManager[Path]:
+    """For a limit of processes and threads; its folder."""
+    return _group(CGROUPS / "pids" / f"heaptop-tests-{os.getpid()}")
+
+
 @contextmanager
-def memory_group(name: str = "") -> Iterator[Path]:
-    """Its folder, whose name ends so. The test is skipped where none can be made. What runs in it has ended when the
-    block does."""
-    folder = MEMORY / f"heaptop-tests-{os.getpid()}{name}"
+def _group(folder: Path) -> Iterator[Path]:
+    """The test is skipped where none can be made. What runs in it has ended when the block does."""
     try:
         folder.mkdir()
     except OSError as error:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.injector.session import census_policy, forecast
+from heaptop.injector.session import census_policy, control_groups, forecast
 from heaptop.injector.session.census_policy import NOTHING_KNOWN, TABLES, CensusPolicy
 from heaptop.injector.session.forecast import Headroom, PauseModel, pause_ns, rollup
 from heaptop.protocol.images import FIRST_ID, Image, ImageRequest
@@ -313,27 +313,13 @@ def mapped(count: int) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize(("have", "is_refused"), [(65_530 - 300, False), (65_530 - 200, True)])
-def test_an_attach_is_refused_where_the_next_mapping_may_be_one_too_many(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, have: int, is_refused: bool
-) -> None:
-    """Of the process: its malloc and its threads need some too."""
-    line = "7f0000000000-7f0000001000 rw-p 00000000 00:00 0 \n"
-    files = {**MACHINE, "proc/sys/vm/max_map_count": "65530\n"}
-    faked(tmp_path, monkeypatch, {**files, "proc/7/task/7/maps": "", "proc/7/task/8/maps": line * have})
-    monkeypatch.setattr(forecast, "thread_ids", lambda _: [7, 8])
-    refusal = forecast.attach_refusal(7)
-    assert (refusal is not None) == is_refused
-    assert refusal is None or "vm.max_map_count" in str(refusal.why)
-
-
 @pytest.mark.parametrize(("limit", "left"), [("1048576000", 110 << 20), ("max", 2 << 30)])
 @pytest.mark.parametrize("group", ["0", "1"])
 def test_room_is_the_least_that_any_control_group_has_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, left: int, group: str
 ) -> None:
-    monkeypatch.setattr(forecast, "PROC", tmp_path / "proc")
-    monkeypatch.setattr(forecast, "CGROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(control_groups, "PROC", tmp_path / "proc")
+    monkeypatch.setattr(control_groups, "CGROUPS", tmp_path / "cgroup")
     files = {
         "proc/meminfo": "MemTotal: 1 kB\nMemAvailable: 2097152 kB\n",
         "proc/7/cgroup": "0::/pod/app\n",
@@ -377,8 +363,8 @@ def test_an_attach_is_not_refused_for_memory_that_the_kernel_takes_back(
 
 def faked(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) -> None:
     """A /proc and control groups of such files, for process 7."""
-    monkeypatch.setattr(forecast, "PROC", folder / "proc")
-    monkeypatch.setattr(forecast, "CGROUPS", folder / "cgroup")
+    monkeypatch.setattr(control_groups, "PROC", folder / "proc")
+    monkeypatch.setattr(control_groups, "CGROUPS", folder / "cgroup")
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)

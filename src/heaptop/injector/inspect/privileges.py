@@ -17,7 +17,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-DAC_READ_SEARCH, SETGID, SETUID, SYS_PTRACE, SYS_ADMIN = 2, 6, 7, 19, 21  # `linux/capability.h`
+DAC_READ_SEARCH, SETGID, SETUID, SYS_PTRACE, SYS_ADMIN, SYS_RESOURCE = 2, 6, 7, 19, 21, 24  # `linux/capability.h`
 NAMES: Final = {
     "CAP_SYS_PTRACE": SYS_PTRACE,
     "CAP_DAC_READ_SEARCH": DAC_READ_SEARCH,

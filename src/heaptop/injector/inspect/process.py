@@ -110,25 +110,17 @@ def real_user(pid: int) -> int:
 
 
 STACK_SIZE, SMALL_STACK_SIZE = 8 << 20, 1 << 20
-SCARCE: Final = 64 << 20  # Bytes of address space below which the small stack is taken
 
 
 def agent_stack_size(pid: int) -> int:
     """Bytes of stack for a thread that runs Python in ``pid``, whatever the program's own default is.
 
     8 MiB is what most programs have by default, and what CPython's limit of recursion in C is made for; only what is
-    used of it becomes resident. Not so where memory is locked (mlockall), and where address space is limited a thread
-    may not start at all: there 1 MiB must do, which is more than the agent and compiling it take.
+    used of it becomes resident. Not so where memory is locked (mlockall): there 1 MiB must do, which is more than the
+    agent and compiling it take.
     """
-    status = _status(pid)
-    if int(status.get("VmLck", "0").split()[0]):
-        return SMALL_STACK_SIZE
-    limits = proc.text(f"/proc/{pid}/limits").splitlines()
-    line = next((each for each in limits if each.startswith("Max address space")), "")
-    limit = line.removeprefix("Max address space").split()[:1]
-    if limit and limit[0].isdigit() and int(limit[0]) - (int(status.get("VmSize", "0").split()[0]) << 10) < SCARCE:
-        return SMALL_STACK_SIZE
-    return STACK_SIZE
+    is_locked = int(_status(pid).get("VmLck", "0").split()[0])
+    return SMALL_STACK_SIZE if is_locked else STACK_SIZE
 
 
 def _link(path: str) -> str:

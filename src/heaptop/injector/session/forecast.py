@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +19,10 @@ from typing import Final
 
 from heaptop.errors import InjectionDenied
 from heaptop.injector.inspect import proc
-from heaptop.injector.inspect.memory import count_mappings
 from heaptop.injector.inspect.threads import thread_ids
+from heaptop.injector.session import control_groups, limits
+from heaptop.injector.session.control_groups import ControlGroup, groups_of, is_hidden, read
+from heaptop.injector.session.limits import mappings
 from heaptop.protocol.source import Forecast
 from heaptop.protocol.text import printable
 
@@ -29,16 +31,15 @@ NS_PER_HUGE_BYTE: Final = 1e6 / (1 << 30)
 LEAST_NS: Final = 300_000
 NS_PER_MAPPING: Final = 2500  # 2,600 were measured where half of the mappings had a page of their own
 USUAL_MAPPINGS: Final = 500  # Whose cost is in LEAST_NS: most are of files
-MAPPINGS_LEAST: Final = 256  # Of vm.max_map_count, for the target itself and some 40 of heaptop's
 REMEMBERED: Final = 5  # Pauses that are kept to expect the next by
 ENOUGH: Final = 3  # Measured pauses that show that the forecast was too low; fewer may all be due to the machine's load
 
 Files = tuple[str, str, str]
 """Names of a group's files: its limit, its use, and of memory.stat what the kernel drops first."""
-PROC: Final = Path("/proc")
-CGROUPS: Final = Path("/sys/fs/cgroup")
-VERSION_1: Final = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-VERSION_2: Final = ("memory.max", "memory.current", "inactive_file")
+FILES: Final[dict[int, Files]] = {
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    2: ("memory.max", "memory.current", "inactive_file"),
+}
 HIGH: Final = ("memory.high",)  # Of version 2: beyond it the kernel slows the group down and takes its memory back
 CLONE_SHARE: Final = 1 / 16
 """Of the anonymous memory, what a clone is taken to need: its tables, and copies of the pages that change meanwhile."""
@@ -60,14 +61,6 @@ def forecast(pid: int) -> Forecast | None:
             anonymous, huge = sizes.get("Anonymous", rss), sizes.get("AnonHugePages", 0)
             return Forecast(rss, anonymous, huge, pause_ns(anonymous, huge, mappings(task)))
     return None
-
-
-def mappings(task: Path) -> int:
-    """How many mappings there are, by the folder of a thread in ``/proc``; 0 where that cannot be read."""
-    try:
-        return count_mappings(task / "maps")
-    except OSError:
-        return 0
 
 
 def _sizes(file: Path) -> dict[str, int]:
@@ -145,6 +138,9 @@ class Headroom:
     together: bool = False
     """Whether the kernel, when a control group has no memory left, ends all of its processes and not only the clone
     (``memory.oom.group``)."""
+    promises: int | None = None
+    """Bytes that the kernel still promises beside a clone (``vm.overcommit_memory=2``); None without such a limit."""
+    tasks: str = ""  # Why no clone may be made for want of processes; empty where there is no such reason
 
     @property
     def for_tables(self) -> int | None:
@@ -156,6 +152,13 @@ class Headroom:
         its full stop; empty when it is enough."""
         copies = int(anonymous * (1 if self.together else CLONE_SHARE))
         need = max(CLONE_LEAST + copies + tables, tables * ROOM_FOR_TABLES)
+        if self.tasks:
+            return self.tasks
+        if self.promises is not None and self.promises < need:
+            return (
+                f"the kernel would promise other programs only {self.promises >> 20} MiB beside a clone, which may "
+                f"need {need >> 20} MiB more (vm.overcommit_memory=2)"
+            )
         if self.left is None or self.left >= need:
             return ""
         missing = -(-(need - self.left) >> 20)
@@ -176,38 +179,34 @@ class Headroom:
 def room(pid: int, *, in_use: bool = False) -> Headroom:
     """The least of what the machine and the control groups of ``pid`` have left. ``in_use``: with what the kernel would
     take back of file pages in use, and of its own caches, before it ended a process."""
-    groups = list(_groups(pid))
-    left = [_meminfo("MemAvailable"), *(_group_left(folder, names, in_use=in_use) for folder, names in groups)]
-    together = any(_read(folder / "memory.oom.group") == "1" for folder, _ in groups)
-    return Headroom(min((size for size in left if size is not None), default=None), together)
+    groups = groups_of(pid, "memory")
+    left = [_meminfo("MemAvailable"), *(_group_left(each, FILES[each.version], in_use=in_use) for each in groups)]
+    together = any(read(each.folder / "memory.oom.group") == "1" for each in groups)
+    least = min((size for size in left if size is not None), default=None)
+    return Headroom(least, together, _promises(pid), limits.shortage_of_tasks(pid))
+
+
+def _promises(pid: int) -> int | None:
+    """Bytes that the kernel would still promise once it has promised a clone of ``pid`` as much as the process may
+    write to; None where it promises more than there is (``vm.overcommit_memory`` 0 and 1)."""
+    if read(control_groups.PROC / "sys" / "vm" / "overcommit_memory") != "2":
+        return None
+    limit, promised = _meminfo("CommitLimit"), _meminfo("Committed_AS")
+    if limit is None or promised is None:
+        return None
+    return max(0, limit - promised - limits.status_size(pid, "VmData"))
 
 
 def attach_refusal(pid: int) -> InjectionDenied | None:
     """Why heaptop's code might have the kernel end the process, or refuse it memory; None when there is enough."""
     left = room(pid, in_use=True).left
     if left is None or left >= ATTACH_LEAST:
-        return mappings_refusal(pid)
+        return limits.refusal(pid)
     return InjectionDenied(
         f"Process {pid} has too little memory left for an attach.",
         why=f"Only {left >> 20} MiB are free for it, and heaptop needs up to {ATTACH_LEAST >> 20} MiB: "
         "the kernel might end the process.",
         fix=f"Raise the limit of its control group, or count a copy: `heaptop census {pid} --no-inject`.",
-    )
-
-
-def mappings_refusal(pid: int) -> InjectionDenied | None:
-    """Why heaptop's mappings might make the program's next one fail; None when there is room for both."""
-    most = _read(PROC / "sys" / "vm" / "max_map_count")
-    tasks = (PROC / f"{pid}" / "task" / f"{tid}" for tid in thread_ids(pid))
-    have = next((found for task in tasks if (found := mappings(task))), 0)  # a leader that has exited shows none
-    if not most.isdigit() or have + MAPPINGS_LEAST <= int(most):
-        return None
-    return InjectionDenied(
-        f"Process {pid} has too many memory mappings for an attach.",
-        why=f"It has {have:,} of at most {int(most):,} (vm.max_map_count), and heaptop adds up to 40: the next one "
-        "that the program makes might fail.",
-        fix=f"Raise the limit: `sudo sysctl vm.max_map_count={2 * int(most)}`. Or count a copy of its memory: "
-        f"`heaptop census {pid} --no-inject`.",
     )
 
 
@@ -232,27 +231,27 @@ def memory_limit(pid: int) -> MemoryLimit | None:
     ``max`` there, or in version 1 a number beyond all memory."""
     found: list[tuple[int, str, int | None]] = []
     if (whole := _meminfo("MemTotal")) is not None:
-        machine = "the machine; that of its control group is not visible" if _is_hidden(pid) else "the machine"
+        machine = "the machine; that of its control group is not visible" if is_hidden(pid, "memory") else "the machine"
         found.append((whole, machine, _meminfo("MemAvailable")))
-    groups = list(_groups(pid))
-    for folder, names in groups:
-        for name in (names[0], *HIGH) if names is VERSION_2 else names[:1]:
+    groups = groups_of(pid, "memory")
+    for group in groups:
+        names = FILES[group.version]
+        for name in (names[0], *(HIGH if group.version == 2 else ())):
             with suppress(ValueError):
-                root = CGROUPS if names is VERSION_2 else CGROUPS / "memory"
-                of = f"{name} of /{folder.relative_to(root)}".replace("/.", "/")
-                found.append((int(_read(folder / name)), printable(of), _group_left(folder, (name, *names[1:]))))
+                of = printable(f"{name} of {group.name}")
+                found.append((int(read(group.folder / name)), of, _group_left(group, (name, *names[1:]))))
     if not found:
         return None
     size, of, _ = min(found, key=lambda each: each[0])
     left = min((room for _, _, room in found if room is not None), default=None)
-    own = [folder / "memory.pressure" for folder, names in groups if names is VERSION_2]
-    return MemoryLimit(size, of, left, _pressure([*own[:1], PROC / "pressure" / "memory"]))
+    own = [each.folder / "memory.pressure" for each in groups if each.version == 2]
+    return MemoryLimit(size, of, left, _pressure([*own[:1], control_groups.PROC / "pressure" / "memory"]))
 
 
 def _pressure(files: Sequence[Path]) -> float | None:
     """Of the first that is there: pressure stall information, as ``some avg10=1.23 avg60=…``."""
     for file in files:
-        if found := re.search(r"^some avg10=(\d{1,3}\.\d+)", _read(file)):
+        if found := re.search(r"^some avg10=(\d{1,3}\.\d+)", read(file)):
             return float(found[1])
     return None
 
@@ -260,78 +259,24 @@ def _pressure(files: Sequence[Path]) -> float | None:
 # -- files --------------------------------------------------------------------------------------------------
 
 
-def _read(file: Path) -> str:
-    try:
-        return proc.text(file).rstrip("\n")  # the name of a control group may end in blanks
-    except OSError:
-        return ""
-
-
 def _meminfo(name: str) -> int | None:
     try:
-        lines = proc.text(PROC / "meminfo").splitlines()
+        lines = proc.text(control_groups.PROC / "meminfo").splitlines()
     except OSError:
         return None
     sizes = {name: int(rest.split()[0]) << 10 for name, _, rest in (line.partition(":") for line in lines)}
     return sizes.get(name)
 
 
-def _groups(pid: int) -> Iterator[tuple[Path, Files]]:
-    """The control groups that limit the memory of a process, as far as heaptop sees them, with their files' names."""
-    for path, names in _named(pid):
-        root = _root(names)
-        if (below := _below(root, path)) is not None:
-            folder = root / below
-            yield from ((each, names) for each in (folder, *folder.parents) if each.is_relative_to(root))
-
-
-def _is_hidden(pid: int) -> bool:
-    """Whether a control group that may limit the memory of a process is out of heaptop's sight."""
-    return any(_below(_root(names), path) is None for path, names in _named(pid))
-
-
-def _root(names: Files) -> Path:
-    return CGROUPS if names is VERSION_2 else CGROUPS / "memory"
-
-
-def _named(pid: int) -> Iterator[tuple[str, Files]]:
-    """The paths of its control groups that may limit memory, of version 2 and of version 1. The name of a group may
-    contain every character but a newline and a slash."""
-    for line in _read(PROC / f"{pid}" / "cgroup").split("\n"):
-        _, controllers, path = line.split(":", 2) if line.count(":") > 1 else ("", "", "")
-        if path and (not controllers or "memory" in controllers.split(",")):
-            yield path, VERSION_1 if controllers else VERSION_2
-
-
-def _below(root: Path, path: str) -> str | None:
-    """The place of a group below the folder where control groups are mounted; None where it is not there.
-
-    Both the path and what is mounted are named as heaptop's namespace of control groups sees them: out of it leads
-    ``..``, and a container that has the host's folder sees the mount of that as ``/../..``. There, a group inside the
-    namespace is in a folder whose name nobody gives."""
-    mounted = _mounted(root)
-    if ".." in mounted.split("/"):
-        if not f"{path}/".startswith(f"{mounted}/"):
-            return None
-        path = path[len(mounted) :]
-    return None if ".." in path.split("/") else path.lstrip("/")
-
-
-def _mounted(folder: Path) -> str:
-    """The control group that is mounted there; empty without one."""
-    mounts = [line.split(" ") for line in _read(PROC / "self" / "mountinfo").split("\n")]
-    return next((fields[3] for fields in reversed(mounts) if fields[4:5] == [str(folder)]), "")  # the last lies on top
-
-
-def _group_left(folder: Path, names: tuple[str, str, str], *, in_use: bool = False) -> int | None:
+def _group_left(group: ControlGroup, names: Files, *, in_use: bool = False) -> int | None:
     """Pages of files that are not in use count as free: the kernel drops them first."""
     limit, current, unused = names
     try:
-        allowed = proc.text(folder / limit).strip()
+        allowed = proc.text(group.folder / limit).strip()
         if allowed == "max":
             return None
-        stat = dict(line.split() for line in proc.text(folder / "memory.stat").splitlines())
-        free = int(allowed) - int(proc.text(folder / current)) + int(stat.get(unused, "0"))
+        stat = dict(line.split() for line in proc.text(group.folder / "memory.stat").splitlines())
+        free = int(allowed) - int(proc.text(group.folder / current)) + int(stat.get(unused, "0"))
         if in_use:  # a half, as in the kernel's MemAvailable
             caches = unused.replace("inactive", "active"), "slab_reclaimable"
             free += sum(int(stat.get(name, "0")) for name in caches) // 2

@@ -20,7 +20,8 @@ from typing import Final
 
 from heaptop.injector.inspect import proc
 from heaptop.injector.inspect.threads import thread_ids
-from heaptop.injector.session.forecast import CLONE_LEAST, PROC, Headroom, rollup
+from heaptop.injector.session.control_groups import PROC
+from heaptop.injector.session.forecast import CLONE_LEAST, Headroom, rollup
 from heaptop.protocol.images import CloseRequest, Image, ImageGone, ImageMemory, ImageRequest, Progress
 from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.source import ImageCost
