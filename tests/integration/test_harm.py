@@ -142,6 +142,19 @@ def test_an_object_that_is_half_made_is_not_traversed_in_the_process(interpreter
         assert target.stderr() == ""
 
 
+@pytest.mark.pythons("3.8", "3.11", *since("3.12"))
+@pytest.mark.parametrize("mode", ["stop", "python"])
+def test_what_a_module_keeps_to_use_again_is_left_alone(interpreter: Interpreter, mode: str) -> None:
+    """asyncio's own traversal visits freed iterators on 3.12 and 3.13: a reference to one that ends frees it twice."""
+    with running(interpreter, "awaiting", environment={"PYTHONMALLOC": "debug"}) as target:
+        for _ in range(3):
+            with attached(target.pid, mode=mode) as attachment:
+                assert attachment.census().rows
+        assert target.terminate() == EXIT_CODE
+        assert target.said() == []
+        assert target.stderr() == ""
+
+
 @pytest.mark.pythons(*SAMPLE, "3.12", *MUSL)
 @pytest.mark.parametrize("mode", ["clone", "python"])
 def test_no_import_hook_of_the_program_runs(interpreter: Interpreter, mode: str) -> None:

@@ -186,7 +186,12 @@ else:
     MEMBERS += ["co_code", "co_varnames", "co_freevars", "co_cellvars", "co_lnotab"]
 
 
+MODULE_DICT = type(sys).__dict__["__dict__"].__get__
+
+
 def edges(o):
+    if issubclass(type(o), type(sys)):
+        return [MODULE_DICT(o)]  # what it keeps in C may have ended already
     found = gc.get_referents(o)
     if issubclass(type(o), dict):
         found.extend(dict.keys(o))

@@ -74,6 +74,7 @@ def new_census(s: Any, number: int, reason: str) -> Any:
         dicts=[],
         mappings=[],
         klasses=[],
+        modules=[],
         codes=[],
         arrays=[],  # places of the types that are numpy's arrays
     )
@@ -100,7 +101,7 @@ def census_bytes(c: Any) -> int:
 
 def queues(c: Any) -> list[list[Any]]:
     """Where objects wait to be expanded."""
-    return [c.plain, c.functions, c.sequences, c.dicts, c.mappings, c.klasses, c.codes]
+    return [c.plain, c.functions, c.sequences, c.dicts, c.mappings, c.klasses, c.modules, c.codes]
 
 
 def drop_lists(c: Any) -> None:

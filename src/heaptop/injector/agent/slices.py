@@ -142,9 +142,11 @@ def left_out(c: Any) -> str:
     met = [sum([row[k] for row in c.counts]) for k in range(len(c.types))]
     codes = sum([met[k] for k in range(len(met)) if c.queue_of[k] is c.codes])
     classes = sum([met[k] for k in range(len(met)) if c.queue_of[k] is c.klasses])
+    modules = sum([met[k] for k in range(len(met)) if c.queue_of[k] is c.modules])
     arrays = sum([met[k] for k in c.arrays])
     parts = ["names of variables of %d code objects" % codes] if HIDDEN_NAMES else []
     parts.append("names of slots and attributes of %d classes" % classes)
+    parts.append("what C code of %d modules keeps" % modules)
     if INLINE_VALUES:
         parts.append("dicts of attributes that the collector does not track")
     if arrays:

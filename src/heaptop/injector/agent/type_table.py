@@ -22,6 +22,7 @@ raw_qualname = raw["__qualname__"].__get__
 raw_basicsize = raw["__basicsize__"].__get__
 raw_itemsize = raw["__itemsize__"].__get__
 METHOD_DESCRIPTOR = type(raw["mro"])
+MODULE = type(sys)
 SEQUENCES = (list, tuple, set, frozenset)
 HEAP_TYPE = 1 << 9
 HAVE_GC = 1 << 14
@@ -41,6 +42,8 @@ def add_type(c: Any, t: Any) -> int:
         queue = None
     elif any(base is type for base in mro):
         queue = c.klasses
+    elif any(base is MODULE for base in mro):
+        queue = c.modules
     elif t is dict:
         queue = c.dicts
     elif any(base is dict for base in mro):

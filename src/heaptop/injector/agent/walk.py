@@ -22,9 +22,10 @@ from typing import Any
 from heaptop.injector.agent.base import gc
 from heaptop.injector.agent.counting import end_slice, trace
 from heaptop.injector.agent.own import code_members
-from heaptop.injector.agent.type_table import add_type, basic_size, type_members
+from heaptop.injector.agent.type_table import MODULE, add_type, basic_size, type_members
 from heaptop.injector.agent.values import take_batch
 
+module_dict = MODULE.__dict__["__dict__"].__get__
 UNTRACKED = -1
 PERMANENT = 3
 BIG = 512
@@ -139,6 +140,10 @@ def drain(c: Any) -> None:
         elif c.klasses:
             batch = take_batch(c.klasses)
             visit(c, referents(*batch) + [member for o in batch for member in type_members(o)])
+        elif c.modules:
+            # Never by their traversal, which visits what has ended already: asyncio's list of iterators to use again, on
+            # 3.12. A reference to one of these frees it once more.
+            visit(c, [module_dict(o) for o in take_batch(c.modules)])
         elif c.dicts:
             batch = take_batch(c.dicts)
             for o in split_big(batch):
