@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import signal
@@ -49,7 +50,14 @@ ENOUGH: Final = ("--pause-budget", "20000")
 """Milliseconds: for a machine that is busy with other things."""
 
 INTERRUPTED: Final = {"epoll_wait", "sigtimedwait", "io_getevents"}
-"""Those of tests/targets/waiting_in_c.py that signal(7) names."""
+"""Those of tests/targets/waiting_in_c.py that signal(7) names, with a time limit."""
+ENDLESS_CALLS: Final = (
+    *("epoll_wait", "epoll_pwait", "epoll_pwait2", "sigwaitinfo", "semop", "semtimedop", "io_getevents"),
+    "read",
+)
+"""Of tests/targets/endless.py."""
+NOT_TAKEN: Final = {"semop", "semtimedop", "io_getevents"}  # Waits that an attach takes no thread from
+ENDLESS: Final = {"endless epoll_wait", "endless sigwaitinfo"}
 
 
 def copy(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -65,13 +73,13 @@ def interrupted(target: Target) -> set[str]:
     lines = len(target.said())
     target.signal(signal.SIGUSR1)
     assert eventually(lambda: len(target.said()) > lines)
-    return set(target.said()[-1].split()[1:])
+    return set(target.said()[-1].split(", ")[1:])
 
 
 @pytest.mark.pythons("3.8", "3.13", *MUSL)
 @pytest.mark.parametrize("way", ["copy", "stop"])
-def test_a_copy_ends_the_waits_that_a_stop_and_a_continuation_end(interpreter: Interpreter, way: str) -> None:
-    """With EINTR, after which Python's own functions call again; an attach ends none."""
+def test_a_copy_ends_only_waits_with_a_time_limit_that_any_stop_ends(interpreter: Interpreter, way: str) -> None:
+    """With EINTR, after which Python's own functions call again. Here an attach ends none: other threads wait too."""
     with running(interpreter, "waiting_in_c", wrapper=with_proc(interpreter)) as target:
         attach_once(target.pid)
         assert interrupted(target) == set()
@@ -80,10 +88,27 @@ def test_a_copy_ends_the_waits_that_a_stop_and_a_continuation_end(interpreter: I
         else:
             target.stop()
             target.signal(signal.SIGCONT)
-        expected = INTERRUPTED - {"sigtimedwait"} if interpreter.musl else INTERRUPTED  # musl calls that again
+        expected = INTERRUPTED if way == "copy" else INTERRUPTED | ENDLESS
+        if interpreter.musl:  # which calls that again
+            expected = expected - {"sigtimedwait", "endless sigwaitinfo"}
         eventually(lambda: len(interrupted(target)) >= len(expected), 10)
         assert interrupted(target) == expected
         assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.pythons("3.8", "3.13")
+@pytest.mark.parametrize("call", ENDLESS_CALLS)
+def test_a_wait_without_a_time_limit_goes_on(interpreter: Interpreter, call: str) -> None:
+    """In the only thread there is, which is stopped and taken: and a signal's handler ends it, as always."""
+    with running(interpreter, "endless", call) as target:
+        if call not in NOT_TAKEN:
+            attach_once(target.pid)
+        assert copy("census", target.pid).returncode == 0
+        assert target.said() == []
+        target.signal(signal.SIGUSR1)
+        assert eventually(lambda: target.said() == [f"ENDED {errno.EINTR}"])
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
 
 
 @pytest.mark.pythons(STABLE)

@@ -1,4 +1,4 @@
-"""Awaits futures, thousands at a time, whose iterators asyncio keeps for the next: says LOST where a result is another's."""
+"""Awaits futures, thousands at a time, whose iterators asyncio keeps for the next: says LOST for another's result."""
 
 import asyncio
 import signal

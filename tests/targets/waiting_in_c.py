@@ -42,7 +42,9 @@ libc.syscall(IO_SETUP, 8, ctypes.byref(context))
 urgent = struct.pack("16Q", 1 << signal.SIGURG - 1, *[0] * 15)
 
 signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)  # in the threads: a handler ends a wait too
-start("epoll_wait", libc.epoll_wait, poll.fileno(), events, 8, -1)
+start("epoll_wait", libc.epoll_wait, poll.fileno(), events, 8, 3600_000)
+start("endless epoll_wait", libc.epoll_wait, poll.fileno(), events, 8, -1)
+start("endless sigwaitinfo", libc.sigtimedwait, urgent, None, None)
 start("sigtimedwait", libc.sigtimedwait, urgent, None, HOUR)
 start("io_getevents", libc.syscall, IO_GETEVENTS, context, ctypes.c_long(1), ctypes.c_long(1), events, HOUR)
 start("read", libc.read, reader, events, 1)
@@ -53,7 +55,7 @@ signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
 
 
 def tell(_number, _frame):
-    say(" ".join(["interrupted", *sorted(interrupted)]))
+    say(", ".join(["interrupted", *sorted(interrupted)]))
 
 
 signal.signal(signal.SIGUSR1, tell)

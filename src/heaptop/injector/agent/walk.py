@@ -141,8 +141,8 @@ def drain(c: Any) -> None:
             batch = take_batch(c.klasses)
             visit(c, referents(*batch) + [member for o in batch for member in type_members(o)])
         elif c.modules:
-            # Never by their traversal, which visits what has ended already: asyncio's list of iterators to use again, on
-            # 3.12. A reference to one of these frees it once more.
+            # Never by their traversal, which may visit what has ended: on 3.12 asyncio's iterators to use again.
+            # A reference to one of these frees it once more.
             visit(c, [module_dict(o) for o in take_batch(c.modules)])
         elif c.dicts:
             batch = take_batch(c.dicts)

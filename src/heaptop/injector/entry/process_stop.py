@@ -116,6 +116,8 @@ class ProcessStop:
                 raise StoppedTarget(f"Process {self._pid} is stopped (state T).").about(self._pid)
             registers = get_registers(tid)
             self.running += registers.call < 0
+            if registers.wait_again():
+                put_registers(tid, registers)  # at once: this process may be killed
             _forbid_restart(tid, registers)
         except ThreadDied:
             self._drop(tid)

@@ -358,6 +358,8 @@ class StoppedThread:
             # The kernel forgets a restartable sequence when the thread runs anything else; so it is aborted here.
             aborted = _abort_address(self.tid, self.registers.instruction, self._memory)
             self.registers.instruction = self.registers.instruction if aborted is None else aborted
+        else:
+            self.registers.wait_again()
         try:
             self._vectors = MACHINE.vectors(lambda kind: get_set(self.tid, kind))
         except UnsafeThread:

@@ -111,6 +111,11 @@ class Registers(ABC):
     def end_wait(self) -> None:
         """Where :meth:`is_resumed`: have that return EINTR instead, as after a signal."""
 
+    def wait_again(self) -> bool:
+        """Whether the stop has ended a wait without a time limit with EINTR, which the kernel now makes again instead,
+        unless a handler of a signal runs first."""
+        return False  # where the kernel forgets the call's number by then
+
 
 class Machine(ABC):
     """One of the machines that heaptop attaches on."""

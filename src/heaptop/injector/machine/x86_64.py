@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import errno
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from heaptop.injector.machine.base import NO_ALTERNATE_STACK, WORD, GetSet, Machine, Read, Registers, SetSet, signed
@@ -30,7 +30,8 @@ NAMES: Final = (
 _SET: Final = struct.Struct(f"<{len(NAMES)}Q")
 DIRECTION_FLAG: Final = 0x400
 
-RESTARTED: Final = frozenset({-512, -513, -514})
+RESTARTED_WITHOUT_HANDLER: Final = -514
+RESTARTED: Final = frozenset({-512, -513, RESTARTED_WITHOUT_HANDLER})
 """ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND: the call is made again, as if there had been no signal."""
 RESTARTED_BY_BLOCK: Final = -516
 """ERESTART_RESTARTBLOCK, of a sleep or a wait with a time-out: it goes on by another call, restart_syscall."""
@@ -123,20 +124,40 @@ class X86Registers(Registers):
     def end_wait(self) -> None:
         self.values["rax"] = EINTR
 
+    def wait_again(self) -> bool:
+        is_endless = _IS_ENDLESS.get(self.call)
+        if is_endless is None or self.values["rax"] != EINTR or not is_endless(self.values):
+            return False
+        self.values["rax"] = RESTARTED_WITHOUT_HANDLER & WORD
+        return True
+
 
 CALLS: Final = {
     "read": 0, "write": 1, "open": 2, "close": 3, "stat": 4, "fstat": 5, "poll": 7, "lseek": 8, "mmap": 9,
-    "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15, "ioctl": 16,
-    "pread64": 17, "select": 23, "mremap": 25, "madvise": 28, "pause": 34, "nanosleep": 35, "setitimer": 38,
-    "getpid": 39, "socket": 41, "connect": 42, "accept": 43, "recvfrom": 45, "recvmsg": 47, "socketpair": 53,
-    "clone": 56, "exit": 60, "wait4": 61, "kill": 62, "fcntl": 72, "getppid": 110, "rt_sigtimedwait": 128,
-    "getpriority": 140, "setpriority": 141, "sched_setscheduler": 144, "sched_getscheduler": 145, "prctl": 157,
-    "setrlimit": 160, "gettid": 186, "futex": 202, "restart_syscall": 219, "clock_gettime": 228,
-    "clock_nanosleep": 230, "exit_group": 231, "epoll_wait": 232, "tgkill": 234, "waitid": 247, "openat": 257,
-    "newfstatat": 262, "pselect6": 270, "ppoll": 271, "set_robust_list": 273, "get_robust_list": 274,
-    "epoll_pwait": 281, "accept4": 288, "getrandom": 318, "memfd_create": 319, "membarrier": 324, "rseq": 334,
-    "clone3": 435, "close_range": 436, "epoll_pwait2": 441,
+    "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15,
+    "ioctl": 16, "pread64": 17, "select": 23, "mremap": 25, "madvise": 28, "pause": 34, "nanosleep": 35,
+    "setitimer": 38, "getpid": 39, "socket": 41, "connect": 42, "accept": 43, "recvfrom": 45, "recvmsg": 47,
+    "socketpair": 53, "clone": 56, "exit": 60, "wait4": 61, "kill": 62, "semop": 65, "fcntl": 72, "getppid": 110,
+    "rt_sigtimedwait": 128, "getpriority": 140, "setpriority": 141, "sched_setscheduler": 144,
+    "sched_getscheduler": 145, "prctl": 157, "setrlimit": 160, "gettid": 186, "futex": 202, "io_getevents": 208,
+    "restart_syscall": 219, "semtimedop": 220, "clock_gettime": 228, "clock_nanosleep": 230, "exit_group": 231,
+    "epoll_wait": 232, "tgkill": 234, "waitid": 247, "openat": 257, "newfstatat": 262, "pselect6": 270,
+    "ppoll": 271, "set_robust_list": 273, "get_robust_list": 274, "epoll_pwait": 281, "accept4": 288,
+    "getrandom": 318, "memfd_create": 319, "membarrier": 324, "rseq": 334, "clone3": 435, "close_range": 436,
+    "epoll_pwait2": 441,
 }
+
+
+_IS_ENDLESS: Final[Mapping[int, Callable[[Mapping[str, int]], bool]]] = {
+    CALLS["epoll_wait"]: lambda values: bool(values["r10"] >> 31 & 1),  # an int below 0
+    CALLS["epoll_pwait"]: lambda values: bool(values["r10"] >> 31 & 1),
+    CALLS["epoll_pwait2"]: lambda values: not values["r10"],
+    CALLS["rt_sigtimedwait"]: lambda values: not values["rdx"],
+    CALLS["semop"]: lambda values: True,
+    CALLS["semtimedop"]: lambda values: not values["r10"],
+    CALLS["io_getevents"]: lambda values: not values["r8"],
+}
+"""Waits that end with EINTR after any stop (signal(7)): whether one has no time limit. It has done nothing by then."""
 
 
 class X86(Machine):
