@@ -91,3 +91,73 @@ def test_a_call_by_the_instruction_of_the_interrupted_one_is_not_taken_for_that(
 def test_another_call_than_the_one_set_is_not_made(monkeypatch: pytest.MonkeyPatch, at: int, found: int) -> None:
     with pytest.raises(ptrace.RemoteSignal):
         choosing(monkeypatch, at, found)
+
+
+NANOSLEEP, RESTART = (aarch64.CALLS[name] for name in ("nanosleep", "restart_syscall"))
+AT_INTERRUPT = ptrace.EVENT_STOP << 16 | signal.SIGTRAP << 8 | 0x7F
+AT_CALL = ptrace.SYSCALL_STOP << 8 | 0x7F
+
+
+class InterruptedSleep:
+    """What Linux does on aarch64 with a thread in a relative sleep: it decides how the sleep continues on the way out
+    of the stop. ``slow``: seconds until it gets there. ``signals``: what the thread stops for on that way, first."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, slow: float = 0, signals: tuple[int, ...] = ()) -> None:
+        self.call, self.signals, self.way_out, self.slow = NANOSLEEP, [*signals], slow, slow
+        self.interrupting = self.traced = False
+        monkeypatch.setattr(ptrace, "MACHINE", aarch64.Arm())
+        monkeypatch.setattr(ptrace, "request", self.request)
+        monkeypatch.setattr(ptrace, "wait_status", self.wait)
+        self.thread = thread_in(1, NANOSLEEP)
+        for name, answer in (("_get_registers", self.registers), ("_get_mask", lambda: 0), ("_save", self.save)):
+            monkeypatch.setattr(self.thread, name, answer)
+
+    def registers(self) -> aarch64.ArmRegisters:
+        return aarch64.ArmRegisters({**dict.fromkeys(aarch64.NAMES, 0), "x8": self.call, "call": -1, "tls": 0})
+
+    def save(self) -> None:
+        self.thread.registers = self.registers()
+
+    def request(self, number: int, tid: int, address: int = 0, data: int = 0) -> int:
+        self.interrupting |= number == ptrace.INTERRUPT
+        self.traced = number == ptrace.SYSCALL if number in (ptrace.SYSCALL, ptrace.CONT) else self.traced
+        return 0
+
+    def wait(self, tid: int, timeout: float) -> int:
+        if self.interrupting:  # before anything else
+            self.interrupting, self.way_out = False, self.slow
+            return AT_INTERRUPT
+        self.way_out -= timeout
+        if self.way_out > 0:
+            raise ptrace.StopTimeout
+        if self.signals:
+            return self.signals.pop(0) << 8 | 0x7F
+        self.call = RESTART
+        assert self.traced
+        return AT_CALL
+
+
+def test_a_relative_sleep_is_seen_to_continue(monkeypatch: pytest.MonkeyPatch) -> None:
+    sleep = InterruptedSleep(monkeypatch)
+    sleep.thread.stop(2.0)
+    assert sleep.thread.registers.call == -1
+    assert sleep.thread.interrupted_syscall == RESTART
+
+
+def test_a_relative_sleep_is_seen_to_continue_without_a_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    sleep = InterruptedSleep(monkeypatch, slow=10 * ptrace.STEP_TIME)
+    sleep.thread.stop(2.0)
+    assert sleep.thread.interrupted_syscall == RESTART
+
+
+def test_a_thread_that_gets_no_processor_for_long_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    sleep = InterruptedSleep(monkeypatch, slow=3.0)
+    with pytest.raises(ptrace.StopTimeout):
+        sleep.thread.stop(2.0)
+
+
+def test_a_signal_on_the_way_leaves_no_sleep_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One without a handler: the kernel looks for the next, and stops again before it has decided."""
+    sleep = InterruptedSleep(monkeypatch, signals=(signal.SIGUSR2, signal.SIGUSR2))
+    sleep.thread.stop(2.0)
+    assert sleep.thread.interrupted_syscall == RESTART

@@ -287,15 +287,15 @@ class StoppedThread:
         """
         request(SEIZE, self.tid, 0, OPTIONS)  # no suspension: it runs on, and nobody looks
         request(INTERRUPT, self.tid)
-        resume, steps, is_resolved = CONT, HANDLER_STEPS, not MACHINE.resolves_late
+        steps, is_stepping, is_resolved = HANDLER_STEPS, False, not MACHINE.resolves_late
         while True:
             try:
-                status = wait_status(self.tid, STEP_TIME if resume == SYSCALL else timeout)
+                status = wait_status(self.tid, STEP_TIME if is_stepping else timeout)
             except StopTimeout:
-                if resume != SYSCALL:
+                if not is_stepping:
                     raise
                 # No handler: it blocks these signals for long, while it waits for something.
-                resume, steps = CONT, 0
+                steps, is_stepping = 0, False
                 request(INTERRUPT, self.tid)
                 continue
             self._check_alive(status)
@@ -305,22 +305,23 @@ class StoppedThread:
                 raise GroupStopped(f"thread {self.tid} is stopped by {signal.Signals(number).name}")
             if status >> 16 != EVENT_STOP and number != SYSCALL_STOP:
                 # A signal was on its way: deliver it as if nobody watched, and wait for our stop.
-                if resume == CONT:
+                if not is_stepping:
+                    is_resolved = not MACHINE.resolves_late
                     request(INTERRUPT, self.tid)  # again: any stop does away with one that is to come
-                request(resume, self.tid, 0, number)
+                request(SYSCALL if is_stepping else CONT, self.tid, 0, number)
             elif not is_resolved and number != SYSCALL_STOP and self._is_in_call():
                 # The kernel decides on the way out how the call continues: see it at the entry. The next stop comes
-                # before it has done anything.
-                is_resolved, resume = True, SYSCALL
+                # before it has done anything. Until the entry the thread waits for nothing but a processor.
+                is_stepping, is_resolved = False, True
                 request(SYSCALL, self.tid)
             elif steps and self._get_mask() & GLIBC_HANDLERS and not self._get_registers().is_resumed(self._read):
                 # In glibc's handler, which the thread that broadcasts a setuid waits for: let it end first. One that
                 # waits with a time-out is in no such handler, and a filter may forbid to resume it.
-                resume, steps, is_resolved = SYSCALL, steps - 1, not MACHINE.resolves_late
+                steps, is_stepping, is_resolved = steps - 1, True, not MACHINE.resolves_late
                 request(SYSCALL, self.tid)
             elif number == SYSCALL_STOP:
                 # Just out of it. The next stop comes before anything else does, a signal that waits included.
-                resume = CONT
+                is_stepping = False
                 request(INTERRUPT, self.tid)
                 request(CONT, self.tid)
             else:
