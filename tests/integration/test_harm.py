@@ -7,13 +7,23 @@ import errno
 import os
 import resource
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from heaptop.errors import AgentLost, InjectionDenied, InjectionFailed, ProcessNotFound, StoppedTarget, TargetExited
+from heaptop.errors import (
+    AgentLost,
+    InjectionDenied,
+    InjectionFailed,
+    InterpreterBusy,
+    ProcessNotFound,
+    StoppedTarget,
+    TargetExited,
+    TransportFailed,
+)
 from heaptop.injector.api import AttachOptions, attach_source, diagnose
 from heaptop.injector.entry import helper_client
 from heaptop.injector.entry.hijack import socket_inode
@@ -201,6 +211,20 @@ def test_an_agent_that_cannot_say_a_word_is_told_as_such(interpreter: Interprete
                 attach_once(target.pid)
             assert difference(before, resting(target.pid)) == []
         assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.pythons("3.8", "3.11", "3.13", "3.14")
+@pytest.mark.parametrize("backend", ["ptrace", "pep768"])
+def test_a_program_without_its_modules_keeps_its_signal_handlers(interpreter: Interpreter, backend: str) -> None:
+    """From 3.10 on, a new ``_signal`` forgets which handlers there are."""
+    if backend == "pep768" and interpreter.version < (3, 14):
+        pytest.skip("PEP 768 came with 3.14")
+    with running(interpreter, "modules_cleared") as target:
+        time.sleep(0.2)  # until they are removed
+        with pytest.raises((InjectionFailed, InterpreterBusy, TransportFailed)):
+            attach_once(target.pid, backend=backend, wait=3.0)
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
 
 
 @pytest.mark.pythons("3.8", "3.13", "3.14")

@@ -86,6 +86,7 @@ LOADER: Final = ("end_hold", "check_socket")
 MAX_BOOTSTRAP: Final = 2048
 """Bytes of bootstrap, with its final NUL, that the injector has to find room for."""
 
+# A program that has removed _signal is left alone: a new one forgets the handlers of its signals (3.10 on).
 # exec() of the text, not compile(): that would make the 120 classes of _ast in the target, for good.
 # It blocks all signals but the synchronous ones (blocked, the kernel would reset their handlers) and those that
 # valid_signals() leaves out (glibc's own, which setuid needs). A forked child has a copy of a queued call: it
@@ -98,7 +99,8 @@ MAX_BOOTSTRAP: Final = 2048
 _BOOTSTRAP: Final = """\
 try:
     S=__spec__.__init__.__globals__["sys"]
-    P,G,W=[S.modules.get(I)or __import__(I)for I in("posix","_signal","_warnings")]
+    G=S.modules["_signal"]
+    P,W=[S.modules.get(I)or __import__(I)for I in("posix","_warnings")]
     if P.getpid()=={pid}:
         N={{}};F=[];E=None
         try:

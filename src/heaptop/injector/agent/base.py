@@ -38,7 +38,7 @@ def clear_modules() -> None:
 
 gc = builtin_module("gc")
 posix = builtin_module("posix")
-signals = builtin_module("_signal")
+signals: Any = sys.modules["_signal"]  # never a new one, which forgets the handlers of the program's signals
 CODE = type(builtin_module.__code__)
 FUNCTION = type(builtin_module)
 
