@@ -20,8 +20,8 @@ class Attach:
     process continues.
 
     With --children, or several PIDs, each process has a tab, and a first tab shows the sum of all. With --children a
-    name may also match the processes that the first one started. They are attached to one after the other, and --share
-    limits the censuses of all of them together.
+    name may match several processes, if one of them started all others. heaptop attaches to one after the other, and
+    --share limits the censuses of all of them together.
 
     heaptop attach 4711
     heaptop attach gunicorn --rate 8KiB --record night.heaptop

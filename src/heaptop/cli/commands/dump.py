@@ -66,8 +66,8 @@ class DumpCommand:
             "--values",
             choices=VALUES,
             default="sizes",
-            help="none: no lengths either; sizes: lengths of containers and texts; all: short texts and numbers too, "
-            "and heaps contain secrets (default %(default)s)",
+            help="none: no contents and no lengths; sizes: lengths of containers and texts; all: short texts "
+            "and numbers too, and heaps contain secrets (default %(default)s)",
         )
         parser.add_argument(
             "--for",

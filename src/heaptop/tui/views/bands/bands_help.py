@@ -61,7 +61,8 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         ("(more than…", "(smaller ones)"),
-        "Objects with more retainers than heaptop separates, and those of the smallest retainers, one row each.",
+        "One row each: objects with more retainers than heaptop lists separately, and objects of the smallest "
+        "retainers.",
     ),
     FigureHelp(
         ("Retainers",),
