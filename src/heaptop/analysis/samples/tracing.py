@@ -15,7 +15,7 @@ COST: Final = (
 """What it costs the target while it is on. The first by bench/ and the prototypes, the others as they were measured
 with four frames of a stack, on 3.8 to 3.13."""
 
-TELLS: Final = "It records file and line of live allocations since then."
+TELLS: Final = "It records file and line of live allocations made while it is on."
 TELLS_NOT: Final = "tracemalloc has no lifetimes, no block sizes and no freed memory"
 
 ENDS: Final = "It is switched off at detach, even if the program called tracemalloc.start() meanwhile"
