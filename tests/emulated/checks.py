@@ -1,15 +1,19 @@
 """Attaches to targets in the emulated machine and looks whether they are unharmed: run there, never by pytest.
 
     python -m tests.emulated.checks [CHECK...] [--cycles 20] [--every 1] [--moments 10] [--pythons 3.13] [--ways sleep]
+        [--jobs 1]
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import os
+import random
 import select
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -25,6 +29,7 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.errors import UnsupportedArchitecture
 from heaptop.injector.api import AttachOptions, attach_source, launch_source
 from heaptop.injector.entry import allowed_calls, helper_client, hijack, ptrace
+from heaptop.injector.entry import helper as helper_process
 from heaptop.injector.inspect import interpreter, preflight
 from heaptop.injector.inspect.memory import RemoteMemory, read_mappings
 from heaptop.injector.machine import MACHINE
@@ -48,8 +53,15 @@ LEAK: Final = 2 << 20
 """Bytes, estimated, after which samples are enough."""
 
 
+PATIENT: Final = (
+    "from tests.emulated.checks import be_patient; be_patient(); from heaptop.__main__ import main; exit(main())"
+)
+"""heaptop's command, on a machine that is so slow."""
+
+
 def be_patient() -> None:
     preflight.PATIENCE *= SLOWER  # type: ignore[misc]
+    helper_process.STOP_TIMEOUT *= SLOWER  # type: ignore[misc]
     for module in (session, helper_client):
         for name in ("HELLO", "CORE", "GOODBYE", "ENDING", "EXIT", "LOOK", ""):
             constant = f"{name}_PATIENCE".lstrip("_")
@@ -77,6 +89,47 @@ def facts(pid: int) -> dict[str, object]:
         "caught": int(lines["SigCgt"], 16) & ~GLIBC_HANDLER,
         "descriptors": sorted(os.listdir(f"/proc/{pid}/fd")),
     }
+
+
+class ForkedHelper:
+    """heaptop's helper process by fork: half of an emulated attach is the start of a Python that imports it. It is made
+    before the session's thread is, and begins when it gets its socket."""
+
+    def __init__(self) -> None:
+        self._ours, theirs = socket.socketpair()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.setsid()
+                self._ours.close()
+                _, descriptors, _, _ = socket.recv_fds(theirs, 1, 1)
+                os.dup2(os.open(os.devnull, os.O_RDWR), 2)
+                os.dup2(descriptors[0], 3)
+                os.closerange(4, 1 << 16)
+                helper_process.main(3)
+            finally:
+                os._exit(0)
+        theirs.close()
+
+    def start(self, control: socket.socket) -> ForkedHelper:
+        socket.send_fds(self._ours, [b"1"], [control.fileno()])
+        return self
+
+    def wait(self, timeout: float) -> int:
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.01)
+        raise subprocess.TimeoutExpired("helper", timeout)
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """One that has got no socket ends."""
+        self._ours.close()
 
 
 class Target:
@@ -119,18 +172,37 @@ class Waited(Exception):
     """In vain."""
 
 
+HELPER_STARTS: Final = itertools.count(1)
+
+
+@contextlib.contextmanager
+def with_forked_helper() -> Iterator[None]:
+    """Except each tenth time: then it is started as heaptop starts it."""
+    if next(HELPER_STARTS) % 10 == 0:
+        yield
+        return
+    start, helper = helper_client.start_helper, ForkedHelper()
+    helper_client.start_helper = helper.start  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        helper_client.start_helper = start
+        helper.close()
+
+
 @contextlib.contextmanager
 def session_with(pid: int, sample_interval: int = 0) -> Iterator[list[Event]]:
     """Attached; the events that have come."""
     options = AttachOptions(interval=3600.0, wait=PATIENCE, pause_budget=PATIENCE, sample_interval=sample_interval)
     source = attach_source(pid, options)
     events: list[Event] = []
-    source.open(events.append)
-    try:
-        wait_for(events, lambda event: isinstance(event, Attached))
-        yield events
-    finally:
-        source.close(PATIENCE)
+    with with_forked_helper():
+        source.open(events.append)
+        try:
+            wait_for(events, lambda event: isinstance(event, Attached))
+            yield events
+        finally:
+            source.close(PATIENCE)
 
 
 def wait_for(events: list[Event], wanted: Callable[[Event], bool]) -> Event:
@@ -149,7 +221,8 @@ def attach(command: list[str], way: str, options: argparse.Namespace) -> str:
     """Cycles of attaching and detaching, with a census each that counts what the target has."""
     target, times = Target(command, way), []
     modes: set[str] = set()
-    for _ in range(options.cycles):
+    for cycle in range(options.cycles):
+        report_progress(cycle)
         began = time.monotonic()
         with session_with(target.pid) as events:
             times.append(time.monotonic() - began)
@@ -163,6 +236,12 @@ def attach(command: list[str], way: str, options: argparse.Namespace) -> str:
     assert not found, found
     seconds = f"attached in {statistics.median(times):.1f} s (median), {max(times):.1f} s at most"
     return f"{options.cycles} cycles, {seconds}, census in mode {', '.join(modes)}"
+
+
+def report_progress(number: int) -> None:
+    """What a run that is cut short has done."""
+    if number and number % 10 == 0:
+        print(f"  {sys.argv[0]}: {number} so far, {time.monotonic():.0f} s", flush=True)
 
 
 def check_census(census: Census) -> None:
@@ -261,17 +340,49 @@ def signals(command: list[str], way: str, options: argparse.Namespace) -> str:
 
 
 def naps(command: list[str], way: str, options: argparse.Namespace) -> str:
-    """A sleep of four seconds ends, also where it is interrupted more often than that."""
-    target, visits = Target(command, way), 0
-    while not target.has_noticed(0.3):
-        assert visits < 100, f"it still sleeps: {target.harm()}"
-        dying_after(target.pid, 0)
-        visits += 1
+    """A sleep of 20 seconds ends, though it is interrupted again and again, also where the thread hardly gets
+    a processor."""
+    target, visits = Target(command, "wait-nap"), 0
+    visit = stop_and_release if way == "starved" else lambda pid: dying_after(pid, 0)
+    with starving(target.pid) if way == "starved" else contextlib.nullcontext():
+        while not target.has_noticed(0.3):
+            assert visits < 200, f"it still sleeps: {target.harm()}"
+            visit(target.pid)
+            visits += 1
     assert visits > 1
     found = target.harm()
     assert not found, found
     del options
     return f"ended after {visits} interruptions"
+
+
+@contextlib.contextmanager
+def starving(pid: int) -> Iterator[None]:
+    """It runs when its processor has nothing else to do, which always has."""
+    os.sched_setaffinity(pid, {0})
+    os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
+    other = os.fork()
+    if other == 0:
+        os.sched_setaffinity(0, {0})
+        while True:
+            pass
+    try:
+        yield
+    finally:
+        os.kill(other, signal.SIGKILL)
+        os.waitpid(other, 0)
+
+
+def stop_and_release(pid: int) -> None:
+    child = os.fork()
+    if child == 0:
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+        with RemoteMemory(pid, writable=True) as memory:
+            thread = ptrace.StoppedThread(pid, memory)
+            thread.stop(PATIENCE)
+            thread.release()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def ends(command: list[str], way: str, options: argparse.Namespace) -> str:
@@ -331,7 +442,7 @@ def commands(command: list[str], way: str, options: argparse.Namespace) -> str:
     """What a person types, each in a process of its own."""
     del options
     target = Target(command, way)
-    pid, dump = str(target.pid), "/tmp/heap.dump"
+    pid, dump = str(target.pid), f"/tmp/{os.getpid()}.dump"
     done = [
         typed("Thing", "census", pid),
         typed("Thing", "why", pid, "Thing"),
@@ -344,10 +455,45 @@ def commands(command: list[str], way: str, options: argparse.Namespace) -> str:
     return ", ".join(done)
 
 
+def leaks(command: list[str], way: str, options: argparse.Namespace) -> str:
+    """A hunt names the type that leaks and its line."""
+    del options
+    target = Target(command, way)
+    said = typed("bytearray", "leaks", str(target.pid), "--for", "90")
+    found = target.harm()
+    assert not found, found
+    return said
+
+
+def screen(command: list[str], way: str, options: argparse.Namespace) -> str:
+    """A terminal shows the target's types, then its memory, and q leaves."""
+    del options
+    target, began = Target(command, way), time.monotonic()
+    child, terminal = os.forkpty()
+    if child == 0:
+        os.environ.update(TERM="xterm-256color", COLUMNS="150", LINES="45")
+        os.execv(sys.executable, [sys.executable, "-c", PATIENT, "attach", str(target.pid)])
+    for word, key in ((b"Thing", b"9"), (b"mapped files", b"q")):
+        seen, end = b"", time.monotonic() + PATIENCE
+        while word not in seen:
+            assert time.monotonic() < end, seen[-2000:]
+            if select.select([terminal], [], [], 1)[0]:
+                seen += os.read(terminal, 1 << 16)
+        os.write(terminal, key)
+    with contextlib.suppress(OSError):  # EIO once it has ended
+        while os.read(terminal, 1 << 16):
+            pass
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code == 0, code
+    found = target.harm()
+    assert not found, found
+    return f"seen and left after {time.monotonic() - began:.0f} s"
+
+
 def typed(word: str, *arguments: str) -> str:
     """Run heaptop with those arguments, and look for a word in what it prints."""
     began = time.monotonic()
-    command = [sys.executable, "-m", "heaptop", *arguments]
+    command = [sys.executable, "-c", PATIENT, *arguments]
     run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert run.returncode == 0, (arguments, run.returncode, run.stdout[-500:], run.stderr[-1500:])
     assert word in run.stdout, (arguments, run.stdout[-1500:])
@@ -356,29 +502,34 @@ def typed(word: str, *arguments: str) -> str:
 
 def helper(command: list[str], way: str, options: argparse.Namespace) -> str:
     """heaptop, or its helper process, dies by SIGKILL at some moment of an attach. Then another one attaches."""
-    target, kills = Target(command, way), 0
+    target, at_work = Target(command, way), 0
+    with session_with(target.pid):
+        pass
     began = time.monotonic()
     with session_with(target.pid):
         whole = time.monotonic() - began
     for moment in range(options.moments):
+        report_progress(moment)
         child = os.fork()
         if child == 0:
             with contextlib.suppress(BaseException), session_with(target.pid):
                 pass
             os._exit(0)
-        time.sleep(whole * moment / options.moments)
-        victims = [child, *children(child)]
-        victim = victims[-1] if moment % 2 else child
+        time.sleep(whole * (moment + random.random()) / options.moments)
+        helpers = children(child)
+        at_work += bool(helpers)
         with contextlib.suppress(ProcessLookupError):
-            os.kill(victim, signal.SIGKILL)
-        kills += 1
+            os.kill(helpers[-1] if helpers and moment % 2 else child, signal.SIGKILL)
         os.waitpid(child, 0)
         assert target.alive, f"dead after moment {moment}: {target.harm()}"
     with session_with(target.pid) as events:
         wait_for(events, lambda event: isinstance(event, Received) and isinstance(event.message, Census))
     found = target.harm()
     assert not found, found
-    return f"{kills} times killed within an attach that takes {whole:.1f} s, then attached"
+    return (
+        f"killed {options.moments} times, {at_work} of them with a helper at work, within an attach that takes "
+        f"{whole:.1f} s; then attached"
+    )
 
 
 def children(pid: int) -> list[int]:
@@ -426,7 +577,7 @@ def run(command: list[str], way: str, options: argparse.Namespace) -> str:
     del options
     if len(command) > 1:
         return "not tried: this Python has a root of its own"
-    output = Path("/tmp/output.txt")
+    output = Path(f"/tmp/{os.getpid()}.txt")
     asked = AttachOptions(interval=3600.0, wait=PATIENCE, pause_budget=PATIENCE, sample_interval=4096)
     source = launch_source(["/target.py", way], python=command[0], output=output, options=asked, force=True)
     events: list[Event] = []
@@ -446,13 +597,15 @@ CHECKS: Final = {
     "kill": (kill, (*WAYS, "registers", "nap")),
     "vectors": (kill, ("vectors",)),  # on a processor that has SVE
     "signals": (signals, WAITS),
-    "naps": (naps, ("wait-nap",)),
+    "naps": (naps, ("wait-nap", "starved")),
     "ends": (ends, ("sleep", "threads")),
     "refuse": (refuse, WAYS_REFUSED),
-    "helper": (helper, WAYS),
+    "helper": (helper, (*WAYS, "signals", "fork")),
     "sample": (sample, ("leak", "arrays")),
     "run": (run, ("leak",)),
     "commands": (commands, ("sleep",)),
+    "leaks": (leaks, ("leak",)),
+    "screen": (screen, ("sleep",)),
 }
 OF_SOME_PROCESSORS: Final = ("vectors",)
 
@@ -465,26 +618,47 @@ def main() -> int:
     parser.add_argument("--moments", type=int, default=10)
     parser.add_argument("--pythons", default="")
     parser.add_argument("--ways", default="")
+    parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     be_patient()
     system = os.uname()
     print(f"{system.machine}, Linux {system.release}, pages of {os.sysconf('SC_PAGE_SIZE')} bytes", flush=True)
-    failed = 0
-    for name in options.checks:
-        for version, command in pythons().items():
-            if options.pythons and version not in options.pythons.split(","):
-                continue
-            check, ways = CHECKS[name]
-            for way in ways:
-                if options.ways and way not in options.ways.split(","):
-                    continue
-                began = time.monotonic()
-                try:
-                    said = "ok: " + check(command, way, options)
-                except Exception as error:
-                    said, failed = "FAILED: " + "".join(traceback.format_exception_only(error)).strip(), failed + 1
-                print(f"{version} {name} {way} ({time.monotonic() - began:.0f} s) {said}", flush=True)
+    failed = running = 0
+    for name, version, way in chosen(options):
+        if running == options.jobs:
+            failed += os.wait()[1] != 0
+            running -= 1
+        running += 1
+        if os.fork() == 0:
+            os._exit(not is_passed(name, version, way, options))
+    while running:
+        failed += os.wait()[1] != 0
+        running -= 1
     return failed
+
+
+def chosen(options: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
+    """Check, Python and way of each part."""
+    for name in options.checks:
+        for version in pythons():
+            for way in CHECKS[name][1]:
+                if version in (options.pythons or version).split(",") and way in (options.ways or way).split(","):
+                    yield name, version, way
+
+
+def is_passed(name: str, version: str, way: str, options: argparse.Namespace) -> bool:
+    """Do one part, in a process of its own."""
+    sys.argv[0] = f"{version} {name} {way}"
+    began, passed = time.monotonic(), False
+    try:
+        said = "ok: " + CHECKS[name][0](pythons()[version], way, options)
+        passed = True
+    except Exception as error:
+        said = "FAILED: " + "".join(traceback.format_exception_only(error)).strip()
+    print(f"{sys.argv[0]} ({time.monotonic() - began:.0f} s) {said}", flush=True)
+    for child in children(os.getpid()):
+        os.kill(child, signal.SIGKILL)
+    return passed
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def hold(kind):
 
 def nap():
     """Relative, unlike Python's own: made again from its beginning, it would last longer."""
-    seconds = struct.pack("<qq", 4, 0)
+    seconds = struct.pack("<qq", 20, 0)
     ctypes.CDLL(None).nanosleep(ctypes.c_char_p(seconds), None)
     notice()
 
@@ -156,6 +156,7 @@ arrays = []
 library = ctypes.CDLL("/registers.so")
 if way == "arrays":
     sys.path.insert(0, "/arrays")
+    ctypes.CDLL("/arrays/libstdc++.so.6")
     import numpy
 if way == "threads":
     for _ in range(8):

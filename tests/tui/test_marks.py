@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heaptop.analysis.samples.estimate import Estimate
-from heaptop.tui.charts.marks import estimate_text, sure
+from heaptop.tui.charts.marks import SHORT_NONE, estimate_text, sure
 from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import LARGE, SIZES, Stage
 
@@ -43,7 +43,7 @@ def marked(stage: Stage, key: str) -> bool:
     columns = {one.key: one for one in sheet.columns}
     if key not in columns or "≈" in columns[key].title:
         return True
-    figures = [text for text in column(stage, key) if any(char.isdigit() for char in text) and text != "0"]
+    figures = [text for text in column(stage, key) if any(char.isdigit() for char in text) and text not in ("0", SHORT_NONE)]
     spreads = column(stage, "error") if "error" in columns else []
     if key in ("live", "kept") and spreads and all(spreads):
         return True
