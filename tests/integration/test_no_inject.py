@@ -17,6 +17,7 @@ import pytest
 from heaptop.dumps.cores.conversion import CoreOptions, open_copy
 from heaptop.dumps.reader import HeapDump
 from heaptop.errors import (
+    HeaptopError,
     ImageRefused,
     OutOfResources,
     PauseTooLong,
@@ -104,6 +105,22 @@ def test_a_wait_without_a_time_limit_goes_on(interpreter: Interpreter, call: str
         if call not in NOT_TAKEN:
             attach_once(target.pid)
         assert copy("census", target.pid).returncode == 0
+        assert target.said() == []
+        target.signal(signal.SIGUSR1)
+        assert eventually(lambda: target.said() == [f"ENDED {errno.EINTR}"])
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.8", "3.13")
+@pytest.mark.parametrize("call", ["epoll_wait", "sigwaitinfo"])
+def test_a_wait_without_a_time_limit_goes_on_in_a_thread_that_blocks_the_signals_of_glibc(
+    interpreter: Interpreter, call: str
+) -> None:
+    """It is looked at for long, as one in a handler of glibc's, and then not taken."""
+    with running(interpreter, "endless", call, "blocked") as target:
+        with pytest.raises(HeaptopError):
+            attach_once(target.pid)
         assert target.said() == []
         target.signal(signal.SIGUSR1)
         assert eventually(lambda: target.said() == [f"ENDED {errno.EINTR}"])

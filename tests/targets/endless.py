@@ -1,5 +1,5 @@
 """Main waits in C without a time limit, in the call that is named, and says ENDED with the number of the error when
-that returns. SIGUSR1 has a handler."""
+that returns. SIGUSR1 has a handler. With "blocked", the signals that glibc keeps for itself are blocked."""
 
 import ctypes
 import os
@@ -10,6 +10,7 @@ import sys
 
 from steady import ready, say
 
+RT_SIGPROCMASK = 14
 IO_SETUP, IO_GETEVENTS, EPOLL_PWAIT2, SEMTIMEDOP = 206, 208, 441, 220
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -36,6 +37,9 @@ CALLS = {
 
 signal.signal(signal.SIGUSR1, lambda *_: None)
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGURG])
+if "blocked" in sys.argv:
+    glibcs = struct.pack("Q", 1 << 31 | 1 << 32)
+    libc.syscall(RT_SIGPROCMASK, signal.SIG_BLOCK, glibcs, None, ctypes.c_long(8))
 call = CALLS[sys.argv[1]]
 ready()
 try:

@@ -28,6 +28,7 @@ from heaptop.injector.entry.ptrace import (
     put_registers,
     read_filters,
     request,
+    wait_again,
     wait_status,
 )
 from heaptop.injector.inspect.process import stat_fields
@@ -116,8 +117,7 @@ class ProcessStop:
                 raise StoppedTarget(f"Process {self._pid} is stopped (state T).").about(self._pid)
             registers = get_registers(tid)
             self.running += registers.call < 0
-            if registers.wait_again():
-                put_registers(tid, registers)  # at once: this process may be killed
+            wait_again(tid, registers)
             _forbid_restart(tid, registers)
         except ThreadDied:
             self._drop(tid)

@@ -229,6 +229,13 @@ def put_registers(tid: int, registers: Registers) -> None:
     MACHINE.put_registers(registers, lambda kind, data: put_set(tid, kind, data))
 
 
+def wait_again(tid: int, registers: Registers) -> None:
+    """Have a wait without a time limit that the stop has ended go on: at once, for this process may be killed. Not at
+    the exit of a system call, where the kernel may look no more at how it goes on. Raises OSError."""
+    if registers.wait_again():
+        put_registers(tid, registers)
+
+
 def suspend_filters(tid: int, on: bool) -> None:
     """Suspend the seccomp filters of a stopped thread, or end that. The one place where that is done; to suspend them
     takes CAP_SYS_ADMIN. Raises OSError.
@@ -317,6 +324,8 @@ class StoppedThread:
             elif steps and self._get_mask() & GLIBC_HANDLERS and not self._get_registers().is_resumed(self._read):
                 # In glibc's handler, which the thread that broadcasts a setuid waits for: let it end first. One that
                 # waits with a time-out is in no such handler, and a filter may forbid to resume it.
+                if number != SYSCALL_STOP:
+                    wait_again(self.tid, self._get_registers())
                 steps, is_stepping, is_resolved = steps - 1, True, not MACHINE.resolves_late
                 request(SYSCALL, self.tid)
             elif number == SYSCALL_STOP:
@@ -360,7 +369,7 @@ class StoppedThread:
             aborted = _abort_address(self.tid, self.registers.instruction, self._memory)
             self.registers.instruction = self.registers.instruction if aborted is None else aborted
         else:
-            self.registers.wait_again()
+            wait_again(self.tid, self.registers)
         try:
             self._vectors = MACHINE.vectors(lambda kind: get_set(self.tid, kind))
         except UnsafeThread:
