@@ -59,7 +59,7 @@ EXPECTED: Final = {
         (rf"{TASK}", "what the kernel says of processes"),
         (
             rf"{TASK}/(auxv|cgroup|children|cmdline|comm|fd|fdinfo/\d+|maps|mem|mountinfo|ns/\w+|oom_score_adj|pagemap"
-            rf"|smaps|smaps_rollup|stat|statm|status|syscall|task|wchan|limits|exe)",
+            rf"|smaps|smaps_rollup|stat|statm|status|syscall|task|uid_map|wchan|limits|exe)",
             "what the kernel says of processes",
         ),
         (r"/proc(/(stat|meminfo|uptime|version|filesystems|cpuinfo|loadavg|sys/.*|self|mounts))?", "of the machine"),

@@ -109,6 +109,30 @@ def test_near_the_limit_of_its_users_processes_no_thread_is_made(
 
 
 @pytest.mark.parametrize(
+    ("namespace", "is_refused"),
+    [("         0          0 4294967295\n", False), ("         0       1000          1\n", True), ("", False)],
+)
+def test_root_of_a_user_namespace_is_near_a_limit_as_any_user(
+    folder: Path, namespace: str, is_refused: bool
+) -> None:
+    """Neither its number nor its capabilities exempt it: the kernel asks for those of the machine."""
+    write(folder, "proc/7/limits", limit("Max processes", "44"))
+    write(folder, "proc/7/uid_map", namespace)
+    write(folder, "proc/7/status", status(0, threads=37, able=(1 << 41) - 1))
+    assert ("RLIMIT_NPROC" in reason()) == is_refused
+
+
+def test_descriptors_beyond_a_limit_that_was_lowered_take_none_of_it(folder: Path) -> None:
+    write(folder, "proc/7/limits", limit("Max open files", "64"))
+    write(folder, "proc/7/status", status(fds=256))
+    for number in [*range(48), *range(100, 200)]:
+        write(folder, f"proc/7/task/8/fd/{number}", "")
+    assert "RLIMIT_NOFILE" not in reason()
+    write(folder, "proc/7/task/8/fd/63", "")
+    assert "It may open only 15 more files" in reason()
+
+
+@pytest.mark.parametrize(
     ("soft", "table", "have", "is_refused"),
     [("1024", 256, 300, False), ("1024", 1024, 1009, True), ("1024", 1024, 1008, False), ("unlimited", 64, 9, False)],
 )

@@ -117,14 +117,16 @@ def _all_tasks() -> int:
 
 
 def _limited_user(pid: int) -> int | None:
-    """Whose processes count for the limit; None where it does not apply: to root, and with two capabilities."""
+    """Whose processes count for the limit; None where it does not apply: to root, and with two capabilities. Both are
+    those of the machine: root of a user namespace is another user there (a rootless container)."""
     status = _status(pid)
+    is_machines = read(control_groups.PROC / f"{pid}" / "uid_map").split()[:2] in ([], ["0", "0"])
     try:
         user, effective = int(status["Uid"].split()[0]), int(status["CapEff"], 16)
     except (KeyError, IndexError, ValueError):
         return None
     exempts = 1 << privileges.SYS_ADMIN | 1 << privileges.SYS_RESOURCE
-    return None if user == 0 or effective & exempts else user
+    return None if is_machines and (user == 0 or effective & exempts) else user
 
 
 def _tasks_of(user: int) -> int:
@@ -160,12 +162,13 @@ def _descriptors(pid: int, limit: int) -> int:
     room = status.get("FDSize", "")
     if room.isdigit() and 0 < int(room) <= limit - DESCRIPTORS_LEAST:
         return int(room)
-    return max((_entries(task / "fd") for task in _tasks(pid)[:2]), default=0)
+    return next((found for task in _tasks(pid)[:2] if (found := _below(task / "fd", limit))), 0)
 
 
-def _entries(folder: Path) -> int:
+def _below(folder: Path, limit: int) -> int:
+    """How many descriptors the limit counts: it is on their numbers, and may have been lowered since."""
     try:
-        return len(os.listdir(folder))
+        return sum(int(name) < limit for name in os.listdir(folder))
     except OSError:
         return 0
 
