@@ -99,8 +99,8 @@ COUNTED_PEERS: Final = ("memray", "memray-aggregate", "ddtrace", "ddtrace-64K")
 
 
 SEE_ALL: Final = ("tracemalloc", "tracemalloc-25", "memray-python", "scalene")
-"""Peers that see every allocation of these workloads, as heaptop does: they are compared by time. memray by default does
-not see the interpreter's small blocks, and ddtrace not NumPy's buffers."""
+"""Peers that see every allocation of these workloads, as heaptop does: they are compared by time. memray by default
+does not see the interpreter's small blocks, and ddtrace not NumPy's buffers."""
 SEE_SMALL: Final = ("ddtrace", "ddtrace-64K")
 """Likewise those that see the small blocks and are cheap enough to be compared by instructions."""
 

@@ -43,7 +43,8 @@ def marked(stage: Stage, key: str) -> bool:
     columns = {one.key: one for one in sheet.columns}
     if key not in columns or "≈" in columns[key].title:
         return True
-    figures = [text for text in column(stage, key) if any(char.isdigit() for char in text) and text not in ("0", SHORT_NONE)]
+    cells = [text for text in column(stage, key) if text not in ("0", SHORT_NONE)]
+    figures = [text for text in cells if any(char.isdigit() for char in text)]
     spreads = column(stage, "error") if "error" in columns else []
     if key in ("live", "kept") and spreads and all(spreads):
         return True
