@@ -83,6 +83,20 @@ def test_near_the_limit_of_a_pids_group_no_thread_and_no_clone_is_made(
     assert ("only 7 more processes or threads" in forecast.room(7).shortage(1 << 20)) == (left < 8)
 
 
+@pytest.mark.parametrize(("path", "is_seen"), [("/box/own", True), ("/box/own/part", True), ("/box/other", False)])
+def test_the_group_of_another_container_is_not_taken_for_that_of_heaptops(
+    folder: Path, path: str, is_seen: bool
+) -> None:
+    """Version 1 without namespaces: a container sees its own group alone, mounted as if it were the first."""
+    own = folder / "cgroup" / "pids"
+    write(folder, "proc/self/mountinfo", f"38 31 0:38 /box/own {own} rw - cgroup cgroup rw,pids\n")
+    write(folder, "proc/7/cgroup", f"4:pids:{path}\n")
+    write(folder, "cgroup/pids/pids.max", "40\n")
+    write(folder, "cgroup/pids/pids.current", "39\n")
+    assert ("pids.max" in reason()) == is_seen
+    assert control_groups.is_hidden(7, "pids") != is_seen
+
+
 @pytest.mark.parametrize(
     ("soft", "user", "able", "is_refused"),
     [

@@ -68,9 +68,9 @@ def _below(root: Path, path: str) -> str | None:
 
     Both the path and what is mounted are named as heaptop's namespace of control groups sees them: out of it leads
     ``..``, and a container that has the host's folder sees the mount of that as ``/../..``. There, a group inside the
-    namespace is in a folder whose name nobody gives."""
-    mounted = _mounted(root)
-    if ".." in mounted.split("/"):
+    namespace is in a folder whose name nobody gives. Without a namespace, a container may see its own group only."""
+    mounted = _mounted(root).rstrip("/")
+    if mounted:
         if not f"{path}/".startswith(f"{mounted}/"):
             return None
         path = path[len(mounted) :]
