@@ -129,7 +129,7 @@ def test_each_figure_breaks_its_own_promise(sampling: ModuleType, figures: Any, 
 
 def test_without_one_of_the_peers_nobody_is_below_all(sampling: ModuleType) -> None:
     found, counted = told(sampling)
-    found["memray"] = "no module of that name"
+    found["memray-python"] = "no module of that name"
     assert verdicts(sampling, found, counted) == ["KEPT"] * 5 + ["NOT_MEASURED", "KEPT"]
 
 
