@@ -42,7 +42,7 @@ async def test_it_is_asked_with_what_it_costs(size: tuple[int, int]) -> None:
     async with on_stage(size, source=coreless()) as stage:
         await asked(stage)
         said = words(stage)
-        assert "cannot be loaded: the self-check says no." in said
+        assert "The native core is not loaded: the self-check says no." in said
         assert "2.6 to 5.7 times its CPU time" in said
         assert "even if the program called tracemalloc.start() meanwhile" in said
         assert "tracemalloc has no lifetimes, no block sizes and no freed memory." in said

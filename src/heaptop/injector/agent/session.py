@@ -173,7 +173,7 @@ def new_state(fd: int, start_ns: int, compile_ns: int, early: bytes) -> Any:
         library=[],  # pieces of the native core, as far as it has come
         library_size=0,
         core=None,
-        core_reason="no native core: heaptop has sent none",
+        core_reason="heaptop has not sent the native core",
         core_build="",
         own_lasting=b"",  # addresses of those that are tracked and stay as long as we, once a core counts
         own_bytes=None,  # of our own objects, once somebody has asked

@@ -73,7 +73,7 @@ def _size(seen: Forecast | None) -> str:
 def tracer_question(pid: int, why: str, answer: Answer) -> Confirmation:
     """Whether tracemalloc may be switched on; ``why`` there is no native core, a sentence without its full stop."""
     lines = [
-        *([f"The native core cannot be loaded: {why}.", ""] if why else []),
+        *([f"The native core is not loaded: {why}.", ""] if why else []),
         f"tracemalloc can be switched on instead. {TELLS}",
         f"While it is on, {COST}.",
         f"{TELLS_NOT}.",

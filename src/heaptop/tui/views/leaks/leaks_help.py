@@ -54,8 +54,8 @@ EXPLAINED: Final = (
     ),
     FigureHelp(
         ("Objects", "Bytes"),
-        "Growth since the mark in objects and bytes; for a mark, its totals. Figures from censuses leave out "
-        "Attributes (view 1), so they are smaller than those by type.",
+        "Growth since the mark in objects and bytes; for a mark, its totals. Growth by censuses leaves out Attributes "
+        "(view 1), so it is smaller than growth by type, which comes from marks.",
     ),
     FigureHelp(("Now", "Bytes now"), "All live objects at the last check, not only new ones."),
     FigureHelp(
