@@ -251,7 +251,7 @@ def test_a_core_with_memory_at_nearly_all_addresses_is_read_where_it_has_none(
         core.write_bytes(whole)
         surround(core, 512 << 20)
         before = own_children()
-        assert "leaves no 1 GiB of addresses" in refusal(core)
+        assert "leaves no contiguous 1 GiB free" in refusal(core)
         assert own_children() == before
 
 

@@ -214,7 +214,7 @@ def test_a_program_for_another_machine_is_refused(elf_class: int, machine: int, 
     with mapped_header(tmp_path, elf_class, machine) as mappings, RemoteMemory(os.getpid()) as memory:
         with pytest.raises(UnsupportedArchitecture) as caught:
             finding.find_interpreter(os.getpid(), memory, mappings, "")
-        check_text(Answer.of(caught.value), UnsupportedArchitecture, str(os.getpid()), said, "heaptop run")
+        check_text(Answer.of(caught.value), UnsupportedArchitecture, str(os.getpid()), said, "docs/support.md")
         # A Python that only reads such a file is none of it.
         both = [*mappings, *read_mappings(os.getpid())]
         assert finding.find_interpreter(os.getpid(), memory, both, "").version.pair == sys.version_info[:2]
@@ -321,7 +321,7 @@ def test_heaptop_on_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
     with pytest.raises(UnsupportedArchitecture) as caught:
         preflight.check(os.getpid())
-    check_text(Answer.of(caught.value), UnsupportedArchitecture, "riscv64", "heaptop run")
+    check_text(Answer.of(caught.value), UnsupportedArchitecture, "riscv64", "docs/support.md")
     assert isinstance(diagnose(None).error, UnsupportedArchitecture)
 
 
@@ -394,12 +394,12 @@ def test_a_refusal_by_yama_says_what_helps(
 @need_root
 @pytest.mark.pythons("3.11-debian")
 def test_a_target_that_may_start_no_thread_is_refused(interpreter: Interpreter) -> None:
-    """A limit of one task for a user of its own: pthread_create says EAGAIN."""
+    """A limit of one task for a user of its own: seen before anything is tried."""
     wrapper = ("prlimit", f"--nproc=1:{resource.getrlimit(resource.RLIMIT_NPROC)[1]}", *AS_USER_OF_ITS_OWN)
     with running(interpreter, "sleeper", wrapper=wrapper) as target:
         before = Facts.of(target.pid)
         got = answer(target.pid)
-        check_text(got, InjectionDenied, str(target.pid), "could not start one more thread", "prlimit --nproc")
+        check_text(got, InjectionDenied, str(target.pid), "Only 0 more may be made", "prlimit --nproc")
         assert difference(before, Facts.of(target.pid)) == []
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""
