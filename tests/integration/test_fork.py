@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from heaptop.injector.inspect.threads import agent_thread
-from tests.interpreters import MUSL, SAMPLE, SUPPORTED, Interpreter
+from tests.interpreters import MUSL, NEWEST, SAMPLE, SUPPORTED, Interpreter
 from tests.support import building
 from tests.support.attaching import attach_once, attached, is_whole, resting
 from tests.support.processes import EXIT_CODE, FORK_WARNING, Facts, difference, eventually, running
@@ -30,6 +30,17 @@ def test_children_are_as_without_an_agent(interpreter: Interpreter, cycles: int)
         lines = target.stderr().splitlines()
         assert len(lines) <= (2 if interpreter.version >= (3, 12) else 0), lines
         assert all(FORK_WARNING in line for line in lines[:1])
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.13", NEWEST)
+def test_what_the_handler_of_a_signal_raises_during_a_fork_arrives(interpreter: Interpreter) -> None:
+    """From 3.12 on a fork asks the warnings filters, while a signal may wait."""
+    with running(interpreter, "interrupted_forks") as target:
+        with attached(target.pid):
+            for number in range(1, 31):
+                target.signal(signal.SIGUSR1)
+                assert eventually(lambda number=number: target.said().count("CAUGHT") == number)  # type: ignore[misc]
+        assert target.terminate() == EXIT_CODE
 
 
 @pytest.mark.sample(2, least=3)

@@ -9,6 +9,7 @@ import atexit
 import gc
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -97,22 +98,16 @@ def test_the_bitmap_lets_each_object_through_once(picks: list[int]) -> None:
         assert not SPACE["unmark"](chunks, id(thing))
 
 
-def test_the_filter_matches_only_the_warning_that_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    import posix  # noqa: PLC0415
-
-    pid = posix.getpid()
-    state = SimpleNamespace(attached=True, pid=pid)
-    matcher = SPACE["make_matcher"](state)
-    text = f"This process (pid={pid}) is multi-threaded, use of fork() may lead to deadlocks in the child."
-    monkeypatch.setitem(SPACE, "read_proc", lambda file: b"Name:\tshop\nThreads:\t2\nSigQ:\t0/1\n")
-    assert matcher.match(text)
-    assert not matcher.match("Another warning")
-    assert not matcher.match(text.replace(str(pid), str(pid + 1)))
-    monkeypatch.setitem(SPACE, "read_proc", lambda file: b"Name:\tshop\nThreads:\t3\nSigQ:\t0/1\n")
-    assert not matcher.match(text), "the application has threads of its own: it would have been warned"
-    monkeypatch.setitem(SPACE, "read_proc", lambda file: b"Name:\tshop\nThreads:\t2\nSigQ:\t0/1\n")
-    state.attached = False
-    assert not matcher.match(text)
+@pytest.mark.parametrize("call", ["fork", "forkpty"])
+def test_the_filters_match_only_the_warning_that_is_ours(call: str) -> None:
+    text = f"This process (pid=4711) is multi-threaded, use of {call}() may lead to deadlocks in the child."
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        warnings.filters[:0] = SPACE["make_filters"](4711)  # type: ignore[index]
+        for each in (text, "Another warning", text.replace("4711", "4712"), text + " "):
+            warnings.warn(each, DeprecationWarning, stacklevel=1)
+        warnings.warn(text, UserWarning, stacklevel=1)
+    assert [f"{each.message}" for each in shown] == ["Another warning", text.replace("4711", "4712"), text + " ", text]
 
 
 def test_a_clock_that_was_replaced_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

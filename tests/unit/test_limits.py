@@ -112,7 +112,7 @@ def test_the_group_of_another_container_is_not_taken_for_that_of_heaptops(
 def test_near_the_limit_of_its_users_processes_no_thread_is_made(
     folder: Path, soft: str, user: int, able: int, is_refused: bool
 ) -> None:
-    """It counts threads, and is not for root, nor for whoever has CAP_SYS_RESOURCE or CAP_SYS_ADMIN."""
+    """The limit is on threads. Root is exempt, and a process with CAP_SYS_RESOURCE or CAP_SYS_ADMIN."""
     write(folder, "proc/7/limits", limit("Max processes", soft))
     write(folder, "proc/7/status", status(user, threads=2, able=able))
     write(folder, "proc/9/status", status(user, threads=34))

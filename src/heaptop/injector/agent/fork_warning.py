@@ -1,33 +1,23 @@
-"""The filter that keeps CPython's warning at a fork quiet, where it comes because of the agent's thread (3.12 on)."""
+"""The filters that keep CPython's warning at a fork quiet, where it comes because of the agent's thread (3.12 on)."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
 
-from heaptop.injector.agent.base import Namespace, builtin_module, posix, read_proc
+from heaptop.injector.agent.base import builtin_module
 
 
-def make_matcher(s: Any) -> Any:
-    """What stands for a regular expression in our warnings filter; only its ``match`` is ever called.
+def make_filters(pid: int) -> list[Any]:
+    """The entries for ``warnings.filters``, with the text of posixmodule.c.
 
-    It matches the warning that 3.12+ gives at fork because of *our* thread: when the process has exactly one
-    other. With more of its own, the application would have been warned without us, and is.
+    A plain text is compared as a whole, by C (``Python/_warnings.c``, check_matched). For an object with a ``match``
+    in Python the handler of a signal that came during the fork would run in there, and the interpreter would drop what
+    it raises: the program would miss a SIGTERM. So what a program with threads of its own would be warned of without
+    us is quiet too.
     """
-    text = "This process (pid=%d) is multi-threaded, use of " % s.pid
-
-    def match(message: str) -> bool:
-        try:
-            return (
-                s.attached
-                and message.startswith(text)
-                and posix.getpid() == s.pid
-                and b"\nThreads:\t2\n" in read_proc("/proc/self/status")
-            )
-        except BaseException:
-            return False
-
-    return Namespace(match=match)
+    text = "This process (pid=%d) is multi-threaded, use of %s() may lead to deadlocks in the child."
+    return [("ignore", text % (pid, call), DeprecationWarning, None, 0) for call in ("fork", "forkpty")]
 
 
 def current_filters() -> Any:
@@ -39,19 +29,18 @@ def current_filters() -> Any:
     return found if type(found) is list else None
 
 
-def keep_filter_first(s: Any) -> None:
-    """Have our entry in front: a ``simplefilter("error")`` of the application would make its fork raise.
+def keep_filters_first(s: Any) -> None:
+    """Have our entries in front: a ``simplefilter("error")`` of the application would make its fork raise.
 
     ``_filters_mutated`` is not called on purpose. It only empties the registries of warnings already shown, and
     they would be shown again; an entry that says "ignore" is never registered there.
     """
-    if s.filter is None:
-        return
     filters = current_filters()
-    if filters is None or (filters and filters[0] is s.filter):
+    if filters is None or [id(each) for each in filters[: len(s.filters)]] == [id(each) for each in s.filters]:
         return
-    remove_identical(filters, s.filter)
-    filters.insert(0, s.filter)
+    for each in s.filters:
+        remove_identical(filters, each)
+    filters[:0] = s.filters
     if not any(known is filters for known in s.filter_lists):
         s.filter_lists = [*s.filter_lists[-7:], filters]
 

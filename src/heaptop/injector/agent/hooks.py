@@ -8,7 +8,7 @@ from typing import Any
 from heaptop.injector.agent.base import FUNCTION, gc, posix
 from heaptop.injector.agent.core import drop_core
 from heaptop.injector.agent.counting import drop_lists
-from heaptop.injector.agent.fork_warning import current_filters, keep_filter_first, make_matcher, remove_identical
+from heaptop.injector.agent.fork_warning import current_filters, keep_filters_first, make_filters, remove_identical
 from heaptop.injector.agent.loader import check_socket
 from heaptop.injector.agent.phases import listen_to_phases, make_listener
 from heaptop.injector.agent.sampler import stop_sampling
@@ -17,7 +17,7 @@ from heaptop.injector.agent.values import joined
 
 
 def install(s: Any) -> None:
-    """Put the warnings filter in, once what a fork has left here of another agent is out."""
+    """Put the warnings filters in, once what a fork has left here of another agent is out."""
     for callback in gc.callbacks[:]:
         if type(callback) in (FUNCTION, type(len)) and callback.__name__ == "heaptop_gc":
             callback("start", {})  # else it would leave at the next collection, and close the core that is ours by then
@@ -25,11 +25,11 @@ def install(s: Any) -> None:
     s.listener = make_listener(s)
     listen_to_phases(s)
     if sys.version_info >= (3, 12):
-        s.filter = ("ignore", make_matcher(s), DeprecationWarning, None, 0)
-        keep_filter_first(s)
+        s.filters = make_filters(s.pid)
+        keep_filters_first(s)
         boot = globals().get("BOOT")
         if boot is not None and boot["E"] is not None:
-            remove_identical(boot["F"], boot["E"])  # ours asks each time how many threads there are
+            remove_identical(boot["F"], boot["E"])
 
 
 def uninstall(s: Any) -> None:
@@ -42,15 +42,17 @@ def uninstall(s: Any) -> None:
     s.phase_module = s.listener = None
     if s.callback is not None:
         remove_identical(gc.callbacks, s.callback)
-    if s.filter is not None:
+    if s.filters:
         last = current_filters()
         for filters in s.filter_lists + ([] if last is None else [last]):
-            remove_identical(filters, s.filter)
+            for each in s.filters:
+                remove_identical(filters, each)
         boot = globals().get("BOOT")
         if boot is not None and boot["E"] is not None and last is not None and posix.getpid() == s.pid:
             boot["F"] = last  # the bootstrap takes it out with its last line
             last.insert(0, boot["E"])
-    s.callback = s.leave = s.filter = None  # both functions know s: this breaks the cycle
+    s.callback = s.leave = None  # both functions know s: this breaks the cycle
+    s.filters = []
     s.filter_lists = []
 
 

@@ -7,11 +7,17 @@ from typing import Any
 
 from heaptop.injector.agent.base import CODE, FUNCTION, Namespace, gc
 from heaptop.injector.agent.clock import rest_if_due
-from heaptop.injector.agent.fork_warning import current_filters, make_matcher
+from heaptop.injector.agent.fork_warning import current_filters
 from heaptop.injector.agent.type_table import raw, raw_mro
 from heaptop.injector.agent.values import take_batch
 
-FOLLOWED = (dict, list, tuple, FUNCTION, type(make_matcher(Namespace(pid=0)).match.__closure__[0]), Namespace)
+
+def enclosing(o: Any) -> Any:
+    return lambda: o
+
+
+CELL: Any = type(enclosing(0).__closure__[0])
+FOLLOWED = (dict, list, tuple, FUNCTION, CELL, Namespace)
 """Types of our own objects whose referents are ours too."""
 LEAVES = (CODE, str, bytes, bytearray, set)
 """What is measured besides those, where it is our own."""

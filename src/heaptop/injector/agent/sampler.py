@@ -79,8 +79,7 @@ def start_sampling(s: Any, interval: int, depth: int, target: int) -> str:
 
 def own_code(s: Any) -> list[Any]:
     """What of ours runs on the target's threads: it is not the program that allocates there."""
-    functions = [s.callback, s.leave, s.listener] + ([] if s.filter is None else [s.filter[1].match])
-    return [function.__code__ for function in functions if type(function) is FUNCTION]
+    return [function.__code__ for function in (s.callback, s.leave, s.listener) if type(function) is FUNCTION]
 
 
 def send_sampler(s: Any, text: str) -> None:

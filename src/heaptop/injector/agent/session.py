@@ -197,7 +197,7 @@ def new_state(fd: int, start_ns: int, compile_ns: int, early: bytes) -> Any:
         collections=0,
         gc_start=0,
         # the warning at a fork
-        filter=None,
+        filters=[],
         filter_lists=[],
         # pauses and CPU time
         cpu_start=cpu_clock(),

@@ -8,7 +8,7 @@ from typing import Any
 from heaptop.injector.agent.base import allocated_blocks, builtin_module, gc, is_builtin, posix, read_proc
 from heaptop.injector.agent.clock import clock, cpu_clock
 from heaptop.injector.agent.collector import ended_collections
-from heaptop.injector.agent.fork_warning import keep_filter_first
+from heaptop.injector.agent.fork_warning import keep_filters_first
 from heaptop.injector.agent.own import own_bytes
 from heaptop.injector.agent.phases import listen_to_phases, send_phases
 from heaptop.injector.agent.sampler import send_samples
@@ -21,7 +21,7 @@ BLOCK_SIZE = 64
 
 def tick(s: Any, number: int) -> None:
     """Answer with Tick, after the GC events, phases and samples since the last one, and what an open snapshot holds."""
-    keep_filter_first(s)
+    keep_filters_first(s)
     listen_to_phases(s)
     send_phases(s)
     send_samples(s)
